@@ -1,0 +1,63 @@
+#pragma once
+
+// Integer arithmetic that remembers an overflow. A formula is written as on paper and asked once at
+// the end:
+//
+//   Checked elements = Checked(batch) * sequence * width;
+//   if (!elements.ok()) …
+//
+// Results are limited to ±2^53, so that every program that reads our JSON sees the same digits
+// (a double holds each whole number up to there).
+
+#include <cstdint>
+
+#include "base/check.h"
+
+namespace fourpiles {
+
+// The largest amount that fourpiles reads, computes or prints: 2^53.
+inline constexpr std::int64_t kLargestAmount = std::int64_t{1} << 53;
+
+class Checked {
+ public:
+  constexpr Checked(std::int64_t value)  // NOLINT(google-explicit-constructor): reads as a number
+      : value_(value), ok_(value >= -kLargestAmount && value <= kLargestAmount) {}
+
+  // False once any step of the computation left ±2^53, or divided by zero.
+  constexpr bool ok() const { return ok_; }
+  // The result. Ask ok() first.
+  constexpr std::int64_t value() const {
+    CHECK(ok_);
+    return value_;
+  }
+
+  friend constexpr Checked operator+(Checked a, Checked b) {
+    return Checked(static_cast<Wide>(a.value_) + b.value_, a.ok_ && b.ok_);
+  }
+  friend constexpr Checked operator-(Checked a, Checked b) {
+    return Checked(static_cast<Wide>(a.value_) - b.value_, a.ok_ && b.ok_);
+  }
+  friend constexpr Checked operator*(Checked a, Checked b) {
+    return Checked(static_cast<Wide>(a.value_) * b.value_, a.ok_ && b.ok_);
+  }
+  // a / b rounded up; both at least 0, b at least 1.
+  friend constexpr Checked DivideRoundingUp(Checked a, Checked b) {
+    const bool ok = a.ok_ && b.ok_ && a.value_ >= 0 && b.value_ > 0;
+    return Checked(ok ? (static_cast<Wide>(a.value_) + b.value_ - 1) / b.value_ : 0, ok);
+  }
+
+ private:
+  __extension__ typedef __int128 Wide;  // NOLINT(modernize-use-using): __extension__ needs typedef
+
+  constexpr Checked(Wide value, bool ok)
+      : value_(0), ok_(ok && value >= -kLargestAmount && value <= kLargestAmount) {
+    if (ok_) {
+      value_ = static_cast<std::int64_t>(value);
+    }
+  }
+
+  std::int64_t value_;
+  bool ok_;
+};
+
+}  // namespace fourpiles
