@@ -1,7 +1,8 @@
-# How a folder becomes a library: fourpiles_library(base SOURCES … TESTS … LINKS …).
+# How a folder is built: fourpiles_library(base SOURCES … TESTS … LINKS …), fourpiles_fuzzer,
+# fourpiles_benchmark.
 #
-# A folder links only folders above it in DESIGN's list (tests/tidy_test.cc checks the includes).
-# Its tests, foo_test.cc beside foo.cc, become one program NAME_test.
+# A folder links only folders above it in docs/ARCHITECTURE.md's list (tests/tidy_test.cc checks the
+# includes). Its tests, foo_test.cc beside foo.cc, become one program NAME_test.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -12,17 +13,25 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(FOURPILES_TESTS "Build the tests" ON)
+option(FOURPILES_FUZZ "Build the fuzz targets with libFuzzer (clang); else they replay their corpus" OFF)
+option(FOURPILES_BENCH "Build the benchmarks" OFF)
 
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-find_package(fmt REQUIRED)
-find_package(tl-expected REQUIRED)
+# All packages are found here, because an imported target is known only below the folder that found it.
+set(FOURPILES_PACKAGES fmt tl-expected simdjson nlohmann_json)  # what an installed library links
+foreach(package IN LISTS FOURPILES_PACKAGES ITEMS CLI11)
+  find_package(${package} REQUIRED)
+endforeach()
 if(FOURPILES_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
+endif()
+if(FOURPILES_BENCH)
+  find_package(benchmark REQUIRED)
 endif()
 
 add_library(fourpiles_options INTERFACE)
@@ -35,14 +44,45 @@ function(fourpiles_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;LINKS;TEST_LINKS" ${ARGN})
   add_library(fourpiles_${name} STATIC ${ARG_SOURCES})
   add_library(fourpiles::${name} ALIAS fourpiles_${name})
+  set_target_properties(fourpiles_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY FOURPILES_LIBRARIES fourpiles_${name})
   target_link_libraries(fourpiles_${name} PUBLIC ${ARG_LINKS} tl::expected
-                        PRIVATE fourpiles_options fmt::fmt)
+                        PRIVATE $<BUILD_INTERFACE:fourpiles_options> fmt::fmt)
   if(FOURPILES_TESTS AND ARG_TESTS)
-    add_executable(${name}_test ${ARG_TESTS})
-    target_link_libraries(${name}_test PRIVATE fourpiles_${name} fourpiles_options fmt::fmt
-                          ${ARG_TEST_LINKS} GTest::gtest_main)
-    target_compile_definitions(${name}_test PRIVATE
-      FOURPILES_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-    add_test(NAME ${name}_test COMMAND ${name}_test)
+    fourpiles_test(${name}_test SOURCES ${ARG_TESTS} LINKS fourpiles_${name} ${ARG_TEST_LINKS})
   endif()
+endfunction()
+
+# A GoogleTest program, run by ctest.
+function(fourpiles_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} fourpiles_options fmt::fmt GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE FOURPILES_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+# The fuzz target fuzz_NAME, which ctest runs over the saved inputs in fuzz/corpus/NAME in every
+# build. With FOURPILES_FUZZ it is a libFuzzer program and can also search for new ones.
+function(fourpiles_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  set(target fuzz_${name})
+  add_executable(${target} ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE ${ARG_LINKS} fourpiles_options)
+  if(FOURPILES_FUZZ)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/fuzz/replay.cc)
+  endif()
+  add_test(NAME ${target}
+           COMMAND ${target} -runs=0 ${PROJECT_SOURCE_DIR}/fuzz/corpus/${name})
+endfunction()
+
+# A Google Benchmark program bench_NAME. Its test only shows that it runs.
+function(fourpiles_benchmark name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  set(target bench_${name})
+  add_executable(${target} ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE ${ARG_LINKS} fourpiles_options benchmark::benchmark_main)
+  add_test(NAME ${target} COMMAND ${target} --benchmark_min_time=0)
 endfunction()
