@@ -1,5 +1,4 @@
-# How a folder is built: fourpiles_library(base SOURCES … TESTS … LINKS …), fourpiles_fuzzer,
-# fourpiles_benchmark.
+# How a folder becomes a library: fourpiles_library(base SOURCES … TESTS … LINKS …).
 #
 # A folder links only folders above it in docs/ARCHITECTURE.md's list (tests/tidy_test.cc checks the
 # includes). Its tests, foo_test.cc beside foo.cc, become one program NAME_test.
@@ -29,6 +28,7 @@ endforeach()
 if(FOURPILES_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
+  include(GoogleTest)
 endif()
 if(FOURPILES_BENCH)
   find_package(benchmark REQUIRED)
@@ -38,7 +38,7 @@ add_library(fourpiles_options INTERFACE)
 target_compile_options(fourpiles_options INTERFACE
   -Wall -Wextra -Wconversion -Wshadow -Werror -ffp-contract=off)
 target_include_directories(fourpiles_options INTERFACE
-  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 
 function(fourpiles_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;LINKS;TEST_LINKS" ${ARGN})
@@ -53,36 +53,11 @@ function(fourpiles_library name)
   endif()
 endfunction()
 
-# A GoogleTest program, run by ctest.
+# A GoogleTest program; each of its tests is one of ctest's.
 function(fourpiles_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} fourpiles_options fmt::fmt GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE FOURPILES_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-  add_test(NAME ${name} COMMAND ${name})
-endfunction()
-
-# The fuzz target fuzz_NAME, which ctest runs over the saved inputs in fuzz/corpus/NAME in every
-# build. With FOURPILES_FUZZ it is a libFuzzer program and can also search for new ones.
-function(fourpiles_fuzzer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
-  set(target fuzz_${name})
-  add_executable(${target} ${ARG_SOURCES})
-  target_link_libraries(${target} PRIVATE ${ARG_LINKS} fourpiles_options)
-  if(FOURPILES_FUZZ)
-    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
-  else()
-    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/fuzz/replay.cc)
-  endif()
-  add_test(NAME ${target}
-           COMMAND ${target} -runs=0 ${PROJECT_SOURCE_DIR}/fuzz/corpus/${name})
-endfunction()
-
-# A Google Benchmark program bench_NAME. Its test only shows that it runs.
-function(fourpiles_benchmark name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
-  set(target bench_${name})
-  add_executable(${target} ${ARG_SOURCES})
-  target_link_libraries(${target} PRIVATE ${ARG_LINKS} fourpiles_options benchmark::benchmark_main)
-  add_test(NAME ${target} COMMAND ${target} --benchmark_min_time=0)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
 endfunction()

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# symbols_test.sh NM LIBRARY...: fails and names each symbol by which a library prints or ends the
+# process. Left out are std::terminate, which compilers insert, and printing into a string.
+set -uo pipefail
+
+forbidden='v?f?printf|__v?f?printf_chk|puts|putchar|perror|stdout|stderr|std::(cout|cerr|clog)'
+forbidden+='|fmt::v[0-9]+::v?print\(.*|exit|_exit|_Exit|quick_exit|abort'
+
+nm=$1
+shift
+status=0
+for library; do
+  symbols=$("$nm" -C --undefined-only --format=posix "$library") || exit 2
+  while read -r symbol; do
+    echo "$(basename "$library"): $symbol"
+    status=1
+  done < <(sed 's/ U *$//' <<<"$symbols" | grep -xE "$forbidden" | sort -u)
+done
+exit $status
