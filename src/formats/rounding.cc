@@ -1,0 +1,88 @@
+#include "formats/rounding.h"
+
+#include <cmath>
+
+#include "formats/codes.h"
+
+namespace fourpiles {
+namespace {
+
+// The value one code further from zero; nothing past the last.
+std::optional<double> Outward(std::uint64_t magnitude, const NumberFormat& format) {
+  const double next = Decode(magnitude + 1, format);
+  const bool last = magnitude >= LargestCode(format);
+  if (last && (format.specials != Specials::kIeee || !std::isinf(next))) {
+    return std::nullopt;
+  }
+  return next;
+}
+
+std::optional<double> Negated(std::optional<double> value) {
+  return value ? std::optional(-*value) : std::nullopt;
+}
+
+// Finds the neighbours of a finite input and how far its rounded value lies from it.
+void Measure(Rounding& rounding) {
+  const double largest = Largest(rounding.format);
+  const double inside =
+      std::isinf(rounding.value) ? std::copysign(largest, rounding.value) : rounding.value;
+  const Decimal error = Decimal::Of(inside) - rounding.input.exact;
+  rounding.below = NextBelow(inside, rounding.format);
+  rounding.above = NextAbove(inside, rounding.format);
+  if (!error.IsZero()) {
+    (error.IsNegative() ? rounding.below : rounding.above) = inside;
+  }
+  if (std::isinf(rounding.value)) {
+    return;
+  }
+  rounding.error = error.Nearest();
+  if (error.IsZero()) {
+    rounding.error_in_ulps = 0.0;
+    return;
+  }
+  const bool bracketed = rounding.below && rounding.above && std::isfinite(*rounding.below) &&
+                         std::isfinite(*rounding.above);
+  if (bracketed) {
+    const Decimal gap = Decimal::Of(*rounding.above) - Decimal::Of(*rounding.below);
+    rounding.error_in_ulps = std::abs(rounding.error) / gap.Nearest();
+    const Decimal twice = error * Decimal(2);
+    rounding.tie = twice == gap || (Decimal() - twice) == gap;
+  }
+}
+
+}  // namespace
+
+std::optional<double> NextAbove(double value, const NumberFormat& format) {
+  if (std::signbit(value) && value != 0) {
+    return Negated(NextBelow(-value, format));
+  }
+  if (value == 0 && format.has_subnormals) {
+    return SmallestPositive(format);
+  }
+  return std::isinf(value) ? std::nullopt : Outward(Encode(value, format).code, format);
+}
+
+std::optional<double> NextBelow(double value, const NumberFormat& format) {
+  if (value == 0 || std::signbit(value)) {
+    return format.has_sign ? Negated(NextAbove(-value, format)) : std::nullopt;
+  }
+  if (std::isinf(value)) {
+    return Largest(format);
+  }
+  const std::uint64_t code = Encode(value, format).code;
+  return code == 0 ? std::nullopt : std::optional(Decode(code - 1, format));
+}
+
+Rounding RoundTyped(const TypedNumber& input, const NumberFormat& format, Overflow overflow) {
+  Rounding rounding;
+  rounding.input = input;
+  rounding.format = format;
+  rounding.encoded = Encode(input.AsReal(), format, overflow);
+  rounding.value = Decode(rounding.encoded.code, format);
+  if (input.finite && !std::isnan(rounding.value)) {
+    Measure(rounding);
+  }
+  return rounding;
+}
+
+}  // namespace fourpiles
