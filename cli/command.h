@@ -19,11 +19,11 @@ enum class Count { kFlag, kOne, kMany };
 
 // An option is one row. Positional arguments have a name without dashes: {"VALUE", …, kMany}.
 struct Option {
-  std::string_view name;        // "--to"
-  std::string_view short_name;  // "-b", or empty
-  std::string_view value;       // "FORMAT"; empty for a flag
-  std::string_view help;        // one line
-  std::string_view group;       // heading in the help; empty: "Options"
+  std::string_view name = {};        // "--to"
+  std::string_view short_name = {};  // "-b", or empty
+  std::string_view value = {};       // "FORMAT"; empty for a flag
+  std::string_view help = {};        // one line
+  std::string_view group = {};       // heading in the help; empty: "Options"
   Count count = Count::kOne;
   bool required = false;
 };
@@ -54,10 +54,10 @@ struct Answer {
 
 struct Command {
   std::string_view name;
-  std::string_view summary;   // one line
-  std::string_view examples;  // whole command lines, one a line; help opens with them
-  std::span<const Option> options;
-  Result<Answer> (*run)(const Arguments&);
+  std::string_view summary = {};   // one line
+  std::string_view examples = {};  // whole command lines, one a line; help opens with them
+  std::span<const Option> options = {};
+  Result<Answer> (*run)(const Arguments&) = nullptr;
 };
 
 // Every command, in the order of the help.

@@ -1,0 +1,54 @@
+// fourpiles round VALUE... --to FORMAT...
+
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/number_arguments.h"
+#include "report/numbers.h"
+
+namespace fourpiles::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {.name = "VALUE",
+     .value = "VALUE",
+     .help = "a number: 0.1, -3, 1e-8, 0x1.8p3, inf, nan",
+     .count = Count::kMany,
+     .required = true},
+    {.name = "--to",
+     .value = "FORMAT",
+     .help = "the number format to round to",
+     .count = Count::kMany,
+     .required = true},
+    kOverflowOption,
+};
+
+Result<Answer> Run(const Arguments& arguments) {
+  TRY(const std::vector<TypedNumber> values, NumbersOf(arguments, "VALUE"));
+  TRY(const std::vector<NumberFormat> formats, FormatsOf(arguments, "--to"));
+  TRY(const Overflow overflow, OverflowOf(arguments));
+  std::vector<Rounding> roundings;
+  for (const TypedNumber& value : values) {
+    for (const NumberFormat& format : formats) {
+      roundings.push_back(RoundTyped(value, format, overflow));
+    }
+  }
+  Answer answer;
+  answer.text = RoundText(roundings, overflow);
+  answer.json = RoundJson(roundings, overflow);
+  return answer;
+}
+
+}  // namespace
+
+constexpr Command kRoundCommand = {
+    .name = "round",
+    .summary = "what a value becomes in a number format, and why",
+    .examples =
+        "fourpiles round 70000 --to float16 bfloat16\n"
+        "fourpiles round 0.1 1e-8 65520 --to fp16,bf16,e4m3\n"
+        "fourpiles round 500 --to e4m3 --overflow saturate",
+    .options = kOptions,
+    .run = Run,
+};
+
+}  // namespace fourpiles::cli

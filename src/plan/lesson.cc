@@ -1,0 +1,28 @@
+#include "plan/lesson.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+namespace fourpiles {
+
+bool LessonFigure::Agrees() const {
+  switch (agreement) {
+    case Agreement::kExactly:
+      return computed == taught;
+    case Agreement::kToDigits:
+      return fmt::format("{:.{}e}", computed, digits - 1) ==
+             fmt::format("{:.{}e}", taught, digits - 1);
+    case Agreement::kAtMost:
+      return computed <= taught;
+    case Agreement::kMoreThan:
+      break;
+  }
+  return computed > taught;
+}
+
+std::vector<LessonFigure> Lesson() {
+  return LessonNumbers();
+}
+
+}  // namespace fourpiles

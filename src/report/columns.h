@@ -1,0 +1,19 @@
+#pragma once
+
+// Plain text in columns.
+
+#include <string>
+#include <vector>
+
+namespace fourpiles {
+
+// One line a row, each cell padded to its column's width with two spaces between; nothing at the
+// end of a line. Widths count characters (UTF-8), not bytes. Columns of numbers are set to the
+// right.
+struct Columns {
+  std::string indent = {};
+  std::vector<std::size_t> right = {};  // the columns set to the right, from 0
+};
+std::string InColumns(const std::vector<std::vector<std::string>>& rows, const Columns& columns);
+
+}  // namespace fourpiles

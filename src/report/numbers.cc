@@ -1,0 +1,167 @@
+// round, accumulate and scale: what became of the numbers, and why.
+
+#include "report/numbers.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "report/columns.h"
+
+namespace fourpiles {
+namespace {
+
+std::string CodeText(const Rounding& r) {
+  return fmt::format("0x{:0{}x}", r.encoded.code, (Bits(r.format) + 3) / 4);
+}
+
+// A value or "nothing", for the neighbours at the ends of a format.
+std::string Neighbour(const std::optional<double>& value) {
+  return value ? NumberText(*value) : "nothing";
+}
+
+std::string Between(const Rounding& r) {
+  return fmt::format("between {} and {}", Neighbour(r.below), Neighbour(r.above));
+}
+
+std::string ErrorText(const Rounding& r) {
+  return r.error_in_ulps ? fmt::format("error {:+.3g} = {:.3g} ulp", r.error, *r.error_in_ulps)
+                         : fmt::format("error {:+.3g}", r.error);
+}
+
+std::string WhyNan(const Rounding& r) {
+  if (std::isnan(r.input.nearest)) {
+    return r.format.specials == Specials::kNone ? "the format has no NaN; ml_dtypes stores -0"
+                                                : "the input is NaN";
+  }
+  if (!r.format.has_sign && r.input.nearest < 0) {
+    return "the format has no sign";
+  }
+  return fmt::format("past the largest, {}, the format has only NaN",
+                     NumberText(Largest(r.format)));
+}
+
+// One sentence on what happened.
+std::string Why(const Rounding& r) {
+  const std::string largest = NumberText(Largest(r.format));
+  switch (r.encoded.status) {
+    case RoundingStatus::kNan:
+      return WhyNan(r);
+    case RoundingStatus::kOverflow:
+      return fmt::format("past {}, half a step beyond the largest, {}",
+                         NumberText(OverflowThreshold(r.format)), largest);
+    case RoundingStatus::kSaturated:
+      return fmt::format("past the largest, {}, and kept there", largest);
+    case RoundingStatus::kUnderflow:
+      return fmt::format("half of the smallest positive value, {}, or less",
+                         NumberText(SmallestPositive(r.format)));
+    case RoundingStatus::kSubnormal:
+    case RoundingStatus::kRounded:
+    case RoundingStatus::kExact:
+      break;
+  }
+  if (r.encoded.exact) {
+    return r.encoded.status == RoundingStatus::kSubnormal
+               ? "exact, with fewer bits than a normal value; " + Between(r)
+               : "exact; " + Between(r);
+  }
+  return fmt::format("{}, {}; {}", Between(r), r.tie ? "a tie, to the even code" : "the nearer one",
+                     ErrorText(r));
+}
+
+Json::Object RoundingJson(const Rounding& r) {
+  const auto optional = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+  };
+  return {{"input", r.input.nearest},
+          {"format", r.format.name},
+          {"value", r.value},
+          {"code", CodeText(r)},
+          {"status", Name(r.encoded.status)},
+          {"exact", r.encoded.exact},
+          {"below", optional(r.below)},
+          {"above", optional(r.above)},
+          {"error", r.error},
+          {"error_in_ulps", optional(r.error_in_ulps)},
+          {"tie", r.tie}};
+}
+
+std::string StallText(const Accumulation& sum, std::int64_t times) {
+  return sum.first_stalled_step ? fmt::format("step {} no longer moves it", *sum.first_stalled_step)
+                                : fmt::format("all {} steps move it", times);
+}
+
+}  // namespace
+
+std::string RoundText(std::span<const Rounding> roundings, Overflow overflow) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Rounding& r : roundings) {
+    rows.push_back({r.input.text, std::string(r.format.name), NumberText(r.value), CodeText(r),
+                    std::string(Name(r.encoded.status)), Why(r)});
+  }
+  return InColumns(rows, {}) + fmt::format("nearest-even; --overflow {}\n", Name(overflow));
+}
+
+Json::Object RoundJson(std::span<const Rounding> roundings, Overflow overflow) {
+  Json::Array results;
+  for (const Rounding& r : roundings) {
+    results.emplace_back(RoundingJson(r));
+  }
+  return {{"overflow", Name(overflow)}, {"results", std::move(results)}};
+}
+
+std::string AccumulateText(const AccumulationJob& job, std::span<const AccumulateResult> results) {
+  std::vector<std::vector<std::string>> rows;
+  for (const AccumulateResult& r : results) {
+    const std::string name(r.format.name);
+    rows.push_back({r.master ? fmt::format("{}, master copy {}", name, r.master->name) : name,
+                    NumberText(r.sum.value), StallText(r.sum, job.times)});
+  }
+  rows.push_back({"exact", ExactSum(job).Text()});
+  return fmt::format("{} + {} × {}\n", job.start.text, job.times, job.add.text) +
+         InColumns(rows, {.indent = "  "});
+}
+
+Json::Object AccumulateJson(const AccumulationJob& job, std::span<const AccumulateResult> results) {
+  Json::Array array;
+  for (const AccumulateResult& r : results) {
+    const std::optional<std::int64_t>& stalled = r.sum.first_stalled_step;
+    array.emplace_back(Json::Object{{"format", r.format.name},
+                                    {"master", r.master ? Json(r.master->name) : Json()},
+                                    {"method", "sequential"},
+                                    {"value", r.sum.value},
+                                    {"exact", ExactSum(job).Nearest()},
+                                    {"first_stalled_step", stalled ? Json(*stalled) : Json()}});
+  }
+  return {{"results", std::move(array)}};
+}
+
+std::string ScaleText(std::span<const ScaleResult> results, Overflow overflow) {
+  std::vector<std::vector<std::string>> rows = {
+      {"value", "format", "stored", "value", "relative error", "status"}};
+  rows.front()[2] = fmt::format("stored × {}", results.front().scale.text);
+  rows.front()[3] = "back";
+  for (const ScaleResult& r : results) {
+    rows.push_back({r.input.text, std::string(r.format.name), NumberText(r.scaling.stored),
+                    fmt::format("{:.6g}", r.scaling.value),
+                    fmt::format("{:.3g} %", 100 * r.scaling.relative_error),
+                    std::string(Name(r.scaling.encoded.status))});
+  }
+  return InColumns(rows, {}) + fmt::format("nearest-even; --overflow {}\n", Name(overflow));
+}
+
+Json::Object ScaleJson(std::span<const ScaleResult> results, Overflow overflow) {
+  Json::Array array;
+  for (const ScaleResult& r : results) {
+    array.emplace_back(Json::Object{{"input", r.input.nearest},
+                                    {"format", r.format.name},
+                                    {"scale", r.scale.nearest},
+                                    {"stored", r.scaling.stored},
+                                    {"value", r.scaling.value},
+                                    {"relative_error", r.scaling.relative_error},
+                                    {"status", Name(r.scaling.encoded.status)}});
+  }
+  return {{"overflow", Name(overflow)}, {"results", std::move(array)}};
+}
+
+}  // namespace fourpiles
