@@ -19,6 +19,5 @@ class CheckFailure : public std::logic_error {
 
 }  // namespace fourpiles
 
-#define CHECK(condition)                                          \
-  ((condition) ? static_cast<void>(0)                             \
-               : ::fourpiles::FailCheck(__FILE__, __LINE__, #condition))
+#define CHECK(condition) \
+  ((condition) ? static_cast<void>(0) : ::fourpiles::FailCheck(__FILE__, __LINE__, #condition))

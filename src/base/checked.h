@@ -24,9 +24,9 @@ class Checked {
       : value_(value), ok_(value >= -kLargestAmount && value <= kLargestAmount) {}
 
   // False once any step of the computation left ±2^53, or divided by zero.
-  constexpr bool ok() const { return ok_; }
+  constexpr bool ok() const { return ok_; }  // NOLINT(readability-identifier-naming): an accessor
   // The result. Ask ok() first.
-  constexpr std::int64_t value() const {
+  constexpr std::int64_t value() const {  // NOLINT(readability-identifier-naming)
     CHECK(ok_);
     return value_;
   }

@@ -22,17 +22,20 @@ class Json {
   using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;  // in the order of the document; no key stands twice
 
-  Json() = default;                                             // null
-  Json(std::nullptr_t) {}                                       // NOLINT(google-explicit-constructor)
-  Json(bool value) : value_(value) {}                           // NOLINT(google-explicit-constructor)
-  Json(int value) : value_(std::int64_t{value}) {}              // NOLINT(google-explicit-constructor)
-  Json(std::int64_t value) : value_(value) {}                   // NOLINT(google-explicit-constructor)
-  Json(double value) : value_(value) {}                         // NOLINT(google-explicit-constructor)
-  Json(const char* value) : value_(std::string(value)) {}       // NOLINT(google-explicit-constructor)
-  Json(std::string_view value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
-  Json(std::string value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
-  Json(Array value) : value_(std::move(value)) {}               // NOLINT(google-explicit-constructor)
-  Json(Object value) : value_(std::move(value)) {}              // NOLINT(google-explicit-constructor)
+  // Each kind of value reads as JSON where one is expected.
+  // NOLINTBEGIN(google-explicit-constructor)
+  Json() = default;  // null
+  Json(std::nullptr_t) {}
+  Json(bool value) : value_(value) {}
+  Json(int value) : value_(std::int64_t{value}) {}
+  Json(std::int64_t value) : value_(value) {}
+  Json(double value) : value_(value) {}
+  Json(const char* value) : value_(std::string(value)) {}
+  Json(std::string_view value) : value_(std::string(value)) {}
+  Json(std::string value) : value_(std::move(value)) {}
+  Json(Array value) : value_(std::move(value)) {}
+  Json(Object value) : value_(std::move(value)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   bool IsNull() const { return std::holds_alternative<std::monostate>(value_); }
   // Each returns nullptr when the value is of another kind. A number without fraction and exponent
