@@ -38,6 +38,7 @@ struct NumberFormat {
   Specials specials = Specials::kIeee;
   bool has_subnormals = true;    // false: exponent field 0 is an ordinary binade, without a zero
   std::string_view source = {};  // the document that defines it
+  int unused_bits = 0;           // of a code in memory: tfloat32 takes 32 bits, 13 of them unused
 };
 
 // What to do with a value beyond the largest finite one.
@@ -86,6 +87,7 @@ double Round(double value, const NumberFormat& format, Overflow overflow = Overf
 // --- Facts, computed from the record ---
 
 int Bits(const NumberFormat& format);                 // of one code
+int StorageBits(const NumberFormat& format);          // that one code takes in memory
 double Largest(const NumberFormat& format);           // finite
 double SmallestNormal(const NumberFormat& format);    // positive
 double SmallestPositive(const NumberFormat& format);  // the smallest subnormal, where there are any

@@ -23,7 +23,7 @@ constexpr NumberFormat kFormats[] = {
     {"float64", "fp64 f64 double", true, 11, 52, 1023, Specials::kIeee, true, kIeee754},
     {"float32", "fp32 f32 float single", true, 8, 23, 127, Specials::kIeee, true, kIeee754},
     {"tfloat32", "tf32 tensorfloat32", true, 8, 10, 127, Specials::kIeee, true,
-     "NVIDIA A100 architecture whitepaper; kept in 32 bits, the low 13 zero"},
+     "NVIDIA A100 Tensor Core GPU Architecture, 2020; kept in 32 bits, the low 13 zero", 13},
     {"bfloat16", "bf16 brain16", true, 8, 7, 127, Specials::kIeee, true,
      "Intel BFLOAT16 hardware numerics definition, rev. 1.0"},
     {"float16", "fp16 f16 half", true, 5, 10, 15, Specials::kIeee, true, kIeee754},

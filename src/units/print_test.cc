@@ -1,0 +1,36 @@
+#include "units/print.h"
+
+#include <gtest/gtest.h>
+
+namespace fourpiles {
+namespace {
+
+TEST(PrintBytes, NamesTheUnit) {
+  EXPECT_EQ(PrintBytes(Bytes(85'523'536'282)), "79.65 GiB");
+  EXPECT_EQ(PrintBytes(Bytes(80'000'000'000), ByteUnit::kGb), "80.00 GB");
+  EXPECT_EQ(PrintBytes(Bytes(53'687'091)), "51.2 MiB");
+  EXPECT_EQ(PrintBytes(Bytes(512)), "512 bytes");
+  EXPECT_EQ(PrintBytes(Bytes(0)), "0 bytes");
+  EXPECT_EQ(PrintBytes(Bytes(1500), ByteUnit::kGb), "1.5 kB");
+}
+
+TEST(PrintBytes, KeepsTheSign) {
+  EXPECT_EQ(PrintBytes(Bytes(-85'523'536'282)), "-79.65 GiB");
+  EXPECT_EQ(PrintBytes(Bytes(-512)), "-512 bytes");
+}
+
+TEST(PrintGrouped, SetsCommas) {
+  EXPECT_EQ(PrintGrouped(8'030'261'248), "8,030,261,248");
+  EXPECT_EQ(PrintGrouped(999), "999");
+  EXPECT_EQ(PrintGrouped(-1000), "-1,000");
+  EXPECT_EQ(PrintGrouped(-100), "-100");
+}
+
+TEST(PrintCount, KeepsThreeDigits) {
+  EXPECT_EQ(PrintCount(8'030'261'248), "8.03 B");
+  EXPECT_EQ(PrintCount(350'000'000), "350 M");
+  EXPECT_EQ(PrintCount(4096), "4096");
+}
+
+}  // namespace
+}  // namespace fourpiles
