@@ -89,6 +89,16 @@ TEST(Todo, NeedsAnIssue) {
       Faults({std::string("cli/main.cc:2: TO") + "DO without an issue; write TO" + "DO(#12)"}));
 }
 
+TEST(Globs, AreNotLookedThroughAtEachBuild) {
+  EXPECT_EQ(GlobFaults({"cmake/a.cmake",
+                        "set_property(DIRECTORY APPEND PROPERTY "
+                        "CMAKE_CONFIGURE_DEPENDS data)\nfile(GLOB records a/*)\n"}),
+            Faults());
+  EXPECT_EQ(GlobFaults({"src/a/CMakeLists.txt", "file(GLOB records CONFIGURE_DEPENDS a/*)\n"}),
+            Faults({"src/a/CMakeLists.txt:1: a glob at each build; name its folder in the "
+                    "directory's CMAKE_CONFIGURE_DEPENDS"}));
+}
+
 TEST(Sources, AreNamedInTheNearestBuildFile) {
   const std::vector<TextFile> tree = {
       {"CMakeLists.txt", "add_subdirectory(src/base)\n"},
@@ -153,6 +163,9 @@ TEST(Tree, NamesFilesByMeaning) {
 }
 TEST(Tree, HasAnIssueForEachTodo) {
   EXPECT_EQ(FaultsOfTree(TodoFaults), "");
+}
+TEST(Tree, IsNotGlobbedAtEachBuild) {
+  EXPECT_EQ(FaultsOfTree(GlobFaults), "");
 }
 TEST(Tree, BuildsEverySource) {
   EXPECT_EQ(FaultsOfTree(UnbuiltFaults), "");

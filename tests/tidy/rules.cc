@@ -26,7 +26,7 @@ struct HeavyHeader {
 };
 constexpr std::array<HeavyHeader, 6> kHeavyHeaders = {{
     {"CLI/", "cli/command_line.cc"},
-    {"nlohmann/", "src/base/json_write.cc"},
+    {"nlohmann/", "src/base/json_fault.cc src/base/json_write.cc fuzz/json_fuzz.cc"},
     {"simdjson", "src/base/json_read.cc"},
     {"hwy/", ""},
     {"gtest/", "_test.cc"},
@@ -223,6 +223,21 @@ Faults TodoFaults(const TextFile& file) {
     if (at != std::string_view::npos && !line.text.substr(at + kTodo.size()).starts_with("(#")) {
       faults.push_back(fmt::format("{}:{}: {} without an issue; write {}(#12)", file.path,
                                    line.number, kTodo, kTodo));
+    }
+  }
+  return faults;
+}
+
+Faults GlobFaults(const TextFile& file) {
+  Faults faults;
+  if (!file.path.ends_with("CMakeLists.txt") && !file.path.ends_with(".cmake")) {
+    return faults;
+  }
+  for (const Line& line : Lines(file.text)) {
+    if (Holds(Split(line.text, " ()"), "CONFIGURE_DEPENDS")) {
+      faults.push_back(fmt::format(
+          "{}:{}: a glob at each build; name its folder in the directory's CMAKE_CONFIGURE_DEPENDS",
+          file.path, line.number));
     }
   }
   return faults;
