@@ -1,0 +1,60 @@
+#pragma once
+
+// One function for each model_type of a config.json. Each reads the sizes it needs from the record
+// and returns the network; a misfit stays in the record, for NetworkFromConfig to report.
+//
+// To add an architecture: a function here, in the file of its family, and a row in from_config.cc.
+
+#include "model/network.h"
+#include "model/record.h"
+
+namespace fourpiles {
+
+// llama.cc: grouped attention and a gated feed-forward part in every layer
+Network BuildCohere(Record& config);
+Network BuildGemma(Record& config);
+Network BuildGemma2(Record& config);
+Network BuildGemma3(Record& config);
+Network BuildGlm4(Record& config);
+Network BuildLlama(Record& config);
+Network BuildMistral(Record& config);
+Network BuildOlmo2(Record& config);
+Network BuildPhi3(Record& config);
+Network BuildQwen2(Record& config);
+Network BuildQwen3(Record& config);
+
+// mixture.cc: the same with routed experts
+Network BuildGptOss(Record& config);
+Network BuildLlama4(Record& config);
+Network BuildMinimaxM2(Record& config);
+Network BuildMixtral(Record& config);
+Network BuildQwen2Moe(Record& config);
+Network BuildQwen3Moe(Record& config);
+Network BuildQwen3VlMoe(Record& config);
+
+// deepseek.cc: latent attention, shared and routed experts
+Network BuildDeepseekV2(Record& config);
+Network BuildDeepseekV3(Record& config);
+
+// qwen3_5.cc: three layers of gated linear attention, then one of full attention
+Network BuildQwen3Next(Record& config);
+Network BuildQwen35(Record& config);
+Network BuildQwen35Moe(Record& config);
+
+// nemotron_h.cc: state-space layers, attention and feed-forward parts, each a layer of its own
+Network BuildNemotronH(Record& config);
+
+// gpt.cc: layer norms with biases and a plain feed-forward part
+Network BuildBloom(Record& config);
+Network BuildFalcon(Record& config);
+Network BuildGpt2(Record& config);
+Network BuildGptJ(Record& config);
+Network BuildGptNeox(Record& config);
+Network BuildOpt(Record& config);
+Network BuildPhi(Record& config);
+
+// encoders.cc: every token sees every other
+Network BuildBert(Record& config);
+Network BuildVit(Record& config);
+
+}  // namespace fourpiles

@@ -1,0 +1,49 @@
+#pragma once
+
+// Where a model comes from when it is named: the catalogue of data/models, or a file of the user.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "model/names.h"
+#include "model/network.h"
+
+namespace fourpiles {
+
+// A record of the catalogue: a config.json with a name and a source.
+struct ModelRecord {
+  Names names = {};
+  Json config = {};
+  // What a public file says the checkpoint holds; not known for all.
+  std::optional<std::int64_t> parameters = {};
+  bool parameters_verified = false;          // the same number stands in a second public file
+  std::vector<std::string> unverified = {};  // keys that one source alone gives
+  std::string source = {};
+  std::string checked = {};  // the day, as 2026-11-29
+};
+
+struct Model {
+  std::string name = {};    // the id, or the file's
+  std::string source = {};  // where its sizes come from: the record's source, or the path
+  Network network = {};
+};
+
+// A record by itself; `where` names it in errors.
+Result<ModelRecord> ModelRecordFromJson(const Json& json, std::string_view where);
+
+// The whole catalogue, sorted by id.
+std::vector<ModelRecord> ModelRecords();
+
+// The catalogue's model of that id, alias, or last part of an alias, whatever the case. Errors: an
+// unknown name (kUsage); an architecture that this version cannot build (kInput).
+Result<Model> FindModel(std::string_view name, std::string_view where = "MODEL");
+
+// The model of a config.json, or of a folder that has one. A record of the catalogue's form is read
+// as well. Errors: kInput.
+Result<Model> OpenModel(const std::string& path);
+
+}  // namespace fourpiles

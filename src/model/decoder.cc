@@ -1,0 +1,129 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fourpiles {
+namespace {
+
+constexpr std::array<std::string_view, 4> kLayerTypes = {"full_attention", "sliding_attention",
+                                                         "chunked_attention", "linear_attention"};
+
+// layer_types, checked; empty where the config has none.
+std::vector<std::string> GivenLayerTypes(Record& config, std::int64_t num_hidden_layers) {
+  std::vector<std::string> types = config.Texts("layer_types");
+  if (types.empty()) {
+    return types;
+  }
+  if (std::ssize(types) != num_hidden_layers) {
+    config.Refuse("layer_types",
+                  {.found = fmt::format("{} layers", types.size()),
+                   .expected = fmt::format("expected num_hidden_layers, {}", num_hidden_layers)});
+    return {};
+  }
+  for (const std::string& type : types) {
+    if (std::find(kLayerTypes.begin(), kLayerTypes.end(), type) == kLayerTypes.end()) {
+      config.Refuse("layer_types",
+                    {.found = fmt::format("\"{}\"", type),
+                     .expected = fmt::format("expected {}", fmt::join(kLayerTypes, ", "))});
+      return {};
+    }
+  }
+  return types;
+}
+
+}  // namespace
+
+void RequireDivisor(Record& config, std::string_view key, std::int64_t part, const Whole& whole,
+                    std::string_view hint) {
+  if (whole.value % part != 0) {
+    config.Refuse(key,
+                  {.found = std::to_string(part),
+                   .expected = fmt::format("expected a divisor of {}, {}", whole.key, whole.value),
+                   .hint = std::string(hint)});
+  }
+}
+
+Heads ReadHeads(Record& config) {
+  Heads heads = {.hidden_size = config.Count("hidden_size"),
+                 .query = config.Count("num_attention_heads")};
+  heads.key_value = config.CountOr("num_key_value_heads", heads.query);
+  RequireDivisor(config, "num_key_value_heads", heads.key_value,
+                 {"num_attention_heads", heads.query});
+  if (config.Has("head_dim")) {
+    heads.head_dim = config.Count("head_dim");
+    return heads;
+  }
+  RequireDivisor(config, "num_attention_heads", heads.query, {"hidden_size", heads.hidden_size},
+                 "or give head_dim");
+  heads.head_dim = heads.hidden_size / heads.query;
+  return heads;
+}
+
+Decoder ReadDecoder(Record& config, bool tied) {
+  return {.heads = ReadHeads(config),
+          .num_hidden_layers = config.Count("num_hidden_layers", kLayers),
+          .vocab_size = config.Count("vocab_size"),
+          .tie_word_embeddings = config.Flag("tie_word_embeddings", tied)};
+}
+
+bool EveryOtherLayer(std::int64_t layer) {
+  return layer % 2 == 0;
+}
+
+std::vector<std::string> ReadLayerTypes(
+    Record& config, std::int64_t num_hidden_layers,
+    const std::function<std::string(std::int64_t layer)>& kind_of) {
+  std::vector<std::string> types = GivenLayerTypes(config, num_hidden_layers);
+  for (std::int64_t layer = std::ssize(types); layer < num_hidden_layers; ++layer) {
+    types.push_back(kind_of(layer));
+  }
+  return types;
+}
+
+Windows ReadWindows(Record& config, std::int64_t num_hidden_layers, const SlidingRule& slides,
+                    std::string_view key) {
+  Windows windows;
+  for (const std::string& type :
+       ReadLayerTypes(config, num_hidden_layers, [&slides](std::int64_t layer) {
+         return slides(layer) ? "sliding_attention" : "full_attention";
+       })) {
+    const bool windowed = type == "sliding_attention" || type == "chunked_attention";
+    windows.push_back(windowed ? std::optional(config.Count(key)) : std::nullopt);
+  }
+  return windows;
+}
+
+Windows WindowsWhereGiven(Record& config, std::int64_t num_hidden_layers) {
+  const bool given = config.Has("sliding_window");
+  return ReadWindows(config, num_hidden_layers, [given](std::int64_t) { return given; });
+}
+
+Network DecoderNetwork(const Decoder& decoder, const Frame& frame,
+                       const std::function<Layer(std::int64_t number)>& layer) {
+  const std::int64_t hidden_size = decoder.heads.hidden_size;
+  Network network;
+  AddBlock(network, frame.embedding, Embedding(decoder.vocab_size, hidden_size));
+  AddLayers(network, frame.layers, decoder.num_hidden_layers, layer);
+  AddBlock(network, frame.norm, Norm(hidden_size, frame.norm_bias));
+  if (!decoder.tie_word_embeddings) {
+    AddBlock(network, frame.head,
+             Linear({decoder.vocab_size, hidden_size}, Divide::kOutputs, frame.head_bias));
+  }
+  network.num_hidden_layers = decoder.num_hidden_layers;
+  network.hidden_size = hidden_size;
+  network.vocab_size = decoder.vocab_size;
+  return network;
+}
+
+void LeaveOutPredictionLayers(Network& network, std::int64_t count) {
+  if (count > 0) {
+    network.left_out.push_back(
+        fmt::format("{} multi-token-prediction layer{}", count, count == 1 ? "" : "s"));
+  }
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,453 @@
+#include "model/from_config.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "model/catalogue.h"
+
+namespace fourpiles {
+namespace {
+
+std::string Message(const Error& error) {
+  return "error: " + error.text.where + ": " + error.text.found +
+         (error.text.expected.empty() ? "" : ", " + error.text.expected) +
+         (error.text.hint.empty() ? "" : "\nhint: " + error.text.hint);
+}
+
+Result<Network> FromText(std::string_view text) {
+  const Result<Json> json = ReadJson(text, "config.json");
+  return json ? NetworkFromConfig(*json, "config.json")
+              : Result<Network>(tl::make_unexpected(json.error()));
+}
+
+// A small Llama, with one member in place of another, or added.
+std::string Llama(const std::string& key = "", const std::string& value = "") {
+  std::vector<std::pair<std::string, std::string>> members = {
+      {"model_type", "\"llama\""},  {"hidden_size", "64"},        {"num_hidden_layers", "2"},
+      {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"intermediate_size", "128"},
+      {"vocab_size", "100"},
+  };
+  bool replaced = false;
+  std::string text;
+  for (auto& [name, old] : members) {
+    if (name == key) {
+      replaced = true;
+      if (value.empty()) {
+        continue;
+      }
+      old = value;
+    }
+    text += (text.empty() ? "{\"" : ", \"") + name + "\": " + old;
+  }
+  return text + (replaced || key.empty() ? "" : ", \"" + key + "\": " + value) + "}";
+}
+
+std::string RefusalOf(const std::string& text) {
+  const Result<Network> network = FromText(text);
+  if (network) {
+    return "accepted";
+  }
+  EXPECT_EQ(network.error().kind, ErrorKind::kInput);
+  return Message(network.error());
+}
+
+// --- Totals and names that others state ---
+
+struct KnownModel {
+  const char* name;
+  const char* config;
+  std::int64_t parameters;
+};
+
+// The totals are those that the Hugging Face pages of the models print for their checkpoints.
+constexpr KnownModel kKnownModels[] = {
+    {"facebook/opt-125m",
+     R"({"model_type": "opt", "hidden_size": 768, "num_hidden_layers": 12,
+         "num_attention_heads": 12, "ffn_dim": 3072, "vocab_size": 50272,
+         "max_position_embeddings": 2048, "word_embed_proj_dim": 768,
+         "do_layer_norm_before": true})",
+     125'239'296},
+    {"facebook/opt-350m",
+     R"({"model_type": "opt", "hidden_size": 1024, "num_hidden_layers": 24,
+         "num_attention_heads": 16, "ffn_dim": 4096, "vocab_size": 50272,
+         "max_position_embeddings": 2048, "word_embed_proj_dim": 512,
+         "do_layer_norm_before": false})",
+     331'196'416},
+    {"bigscience/bloom-560m",
+     R"({"model_type": "bloom", "n_embed": 1024, "n_layer": 24, "num_attention_heads": 16,
+         "vocab_size": 250880})",
+     559'214'592},
+    {"EleutherAI/gpt-j-6b",
+     R"({"model_type": "gptj", "n_embd": 4096, "n_layer": 28, "n_head": 16, "n_inner": null,
+         "n_positions": 2048, "vocab_size": 50400, "tie_word_embeddings": false})",
+     6'050'882'784},
+    {"EleutherAI/pythia-2.8b",
+     R"({"model_type": "gpt_neox", "hidden_size": 2560, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "intermediate_size": 10240, "vocab_size": 50304})",
+     2'775'208'960},
+    {"tiiuae/falcon-40b",
+     R"({"model_type": "falcon", "hidden_size": 8192, "num_hidden_layers": 60,
+         "num_attention_heads": 128, "num_kv_heads": 8, "new_decoder_architecture": true,
+         "parallel_attn": true, "bias": false, "vocab_size": 65024})",
+     41'303'293'952},
+    {"microsoft/phi-1_5",
+     R"({"model_type": "phi", "hidden_size": 2048, "num_hidden_layers": 24,
+         "num_attention_heads": 32, "intermediate_size": 8192, "vocab_size": 51200})",
+     1'418'270'720},
+    {"google/gemma-2b",
+     R"({"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18,
+         "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256,
+         "intermediate_size": 16384, "vocab_size": 256000})",
+     2'506'172'416},
+    {"CohereForAI/c4ai-command-r-v01",
+     R"({"model_type": "cohere", "hidden_size": 8192, "num_hidden_layers": 40,
+         "num_attention_heads": 64, "num_key_value_heads": 64, "intermediate_size": 22528,
+         "vocab_size": 256000})",
+     34'980'831'232},
+    {"zai-org/GLM-4-32B-0414",
+     R"({"model_type": "glm4", "hidden_size": 6144, "num_hidden_layers": 61,
+         "num_attention_heads": 48, "num_key_value_heads": 2, "head_dim": 128,
+         "intermediate_size": 23040, "vocab_size": 151552, "attention_bias": false,
+         "tie_word_embeddings": false})",
+     32'566'081'536},
+    {"Qwen/Qwen1.5-MoE-A2.7B",
+     R"({"model_type": "qwen2_moe", "hidden_size": 2048, "num_hidden_layers": 24,
+         "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 5632,
+         "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
+         "num_experts": 60, "decoder_sparse_step": 1, "vocab_size": 151936})",
+     14'315'784'192},
+    {"Qwen/Qwen3-Next-80B-A3B-Instruct",
+     R"({"model_type": "qwen3_next", "hidden_size": 2048, "num_hidden_layers": 48,
+         "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 256,
+         "full_attention_interval": 4, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
+         "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_value_head_dim": 128,
+         "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
+         "num_experts": 512, "decoder_sparse_step": 1, "mlp_only_layers": [],
+         "vocab_size": 151936})",
+     79'674'391'296},
+    {"deepseek-ai/DeepSeek-V2-Lite",
+     R"({"model_type": "deepseek_v2", "hidden_size": 2048, "num_hidden_layers": 27,
+         "num_attention_heads": 16, "q_lora_rank": null, "kv_lora_rank": 512,
+         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+         "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 64,
+         "n_shared_experts": 2, "first_k_dense_replace": 1, "moe_layer_freq": 1,
+         "topk_method": "greedy", "vocab_size": 102400})",
+     15'706'484'224},
+    {"deepseek-ai/DeepSeek-V2",
+     R"({"model_type": "deepseek_v2", "hidden_size": 5120, "num_hidden_layers": 60,
+         "num_attention_heads": 128, "q_lora_rank": 1536, "kv_lora_rank": 512,
+         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+         "intermediate_size": 12288, "moe_intermediate_size": 1536, "n_routed_experts": 160,
+         "n_shared_experts": 2, "first_k_dense_replace": 1, "moe_layer_freq": 1,
+         "topk_method": "group_limited_greedy", "vocab_size": 102400})",
+     235'741'434'880},
+    {"google-bert/bert-large-uncased without a head",
+     R"({"architectures": ["BertModel"], "model_type": "bert", "hidden_size": 1024,
+         "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
+         "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2})",
+     335'141'888},
+    {"google/vit-base-patch16-224-in21k",
+     R"({"architectures": ["ViTModel"], "model_type": "vit", "hidden_size": 768,
+         "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+         "image_size": 224, "patch_size": 16, "num_channels": 3})",
+     86'389'248},
+};
+
+TEST(NetworkFromConfig, GivesTheTotalsOfKnownModels) {
+  for (const KnownModel& known : kKnownModels) {
+    const Result<Network> network = FromText(known.config);
+    ASSERT_TRUE(network) << known.name << ": " << Message(network.error());
+    EXPECT_EQ(ParameterCount(*network), known.parameters) << known.name;
+  }
+}
+
+// torchvision's vit_b_16 and timm's vit_base_patch16_224: 86,567,656 with 1000 classes.
+TEST(NetworkFromConfig, CountsTheClassesOfAVisionTransformer) {
+  std::string labels;
+  for (int label = 0; label < 1000; ++label) {
+    labels += (label == 0 ? "\"" : ", \"") + std::to_string(label) + "\": \"a\"";
+  }
+  const Result<Network> network = FromText(
+      R"({"architectures": ["ViTForImageClassification"], "model_type": "vit",
+          "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+          "intermediate_size": 3072, "image_size": 224, "patch_size": 16, "id2label": {)" +
+      labels + "}}");
+  ASSERT_TRUE(network) << Message(network.error());
+  EXPECT_EQ(ParameterCount(*network), 86'567'656);
+  EXPECT_EQ(network->max_position_embeddings, 197);
+}
+
+// PyTorch 1.13.1 counted 955,752 in a BERT of these sizes whose head has the words' weights, with
+// 128 positions and two kinds of token.
+TEST(NetworkFromConfig, CountsTheMaskedWordHeadOfBert) {
+  const Result<Network> network = FromText(
+      R"({"architectures": ["BertForMaskedLM"], "model_type": "bert", "hidden_size": 128,
+          "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 512,
+          "vocab_size": 1000, "max_position_embeddings": 128, "type_vocab_size": 2})");
+  ASSERT_TRUE(network) << Message(network.error());
+  EXPECT_EQ(ParameterCount(*network), 955'752);
+}
+
+std::vector<std::string> Names(const Network& network) {
+  std::vector<std::string> names;
+  ForEachTensor(network, [&names](const NamedTensor& tensor) { names.push_back(tensor.name); });
+  return names;
+}
+
+// model.safetensors.index.json of alpindale/WizardLM-2-8x22B, a Mixtral-8x22B: 1739 tensors.
+TEST(NetworkFromConfig, NamesTheTensorsAsTheCheckpointDoes) {
+  const Result<Model> model = FindModel("mixtral-8x22b");
+  ASSERT_TRUE(model);
+  const std::vector<std::string> names = Names(model->network);
+  EXPECT_EQ(names.size(), 1739u);
+  const std::set<std::string> set(names.begin(), names.end());
+  for (const char* name :
+       {"model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
+        "model.layers.55.block_sparse_moe.gate.weight",
+        "model.layers.55.block_sparse_moe.experts.7.w2.weight",
+        "model.layers.7.input_layernorm.weight", "model.norm.weight", "lm_head.weight"}) {
+    EXPECT_TRUE(set.contains(name)) << name;
+  }
+}
+
+TEST(NetworkFromConfig, NestsTheNamesOfAMultimodalModel) {
+  const Result<Model> inside = FindModel("qwen3.5-27b");
+  ASSERT_TRUE(inside);
+  EXPECT_EQ(Names(inside->network).front(), "model.language_model.embed_tokens.weight");
+  EXPECT_EQ(Names(inside->network).back(), "lm_head.weight");
+  EXPECT_EQ(inside->network.left_out, (std::vector<std::string>{"all but the language model",
+                                                                "1 multi-token-prediction layer"}));
+  const Result<Model> beside = FindModel("llama-4-scout");
+  ASSERT_TRUE(beside);
+  EXPECT_EQ(Names(beside->network).front(), "language_model.model.embed_tokens.weight");
+}
+
+TEST(NetworkFromConfig, CutsEachLinearLayerAsMegatronDoes) {
+  const Result<Network> network = FromText(Llama());
+  ASSERT_TRUE(network) << Message(network.error());
+  for (const Parameter& parameter : network->blocks[1].parameters) {
+    const bool by_inputs =
+        parameter.name == "self_attn.o_proj.weight" || parameter.name == "mlp.down_proj.weight";
+    const bool whole = parameter.name.ends_with("layernorm.weight");
+    EXPECT_EQ(parameter.cut, whole ? std::nullopt : std::optional(by_inputs ? 1 : 0))
+        << parameter.name;
+  }
+}
+
+// Every dimension that tensor parallelism cuts exists.
+TEST(NetworkFromConfig, CutsOnlyDimensionsThatAreThere) {
+  for (const ModelRecord& record : ModelRecords()) {
+    const Result<Network> network = NetworkFromConfig(record.config, record.names.id);
+    if (!network) {
+      continue;  // catalogue_test.cc says which
+    }
+    for (const Block& block : network->blocks) {
+      for (const Parameter& parameter : block.parameters) {
+        EXPECT_LT(parameter.cut.value_or(-1), std::ssize(parameter.shape)) << parameter.name;
+      }
+    }
+  }
+}
+
+TEST(NetworkFromConfig, ReadsTheFormatOfTheStoredWeights) {
+  const Result<Network> network = FromText(Llama("torch_dtype", "\"bfloat16\""));
+  ASSERT_TRUE(network) << Message(network.error());
+  ASSERT_TRUE(network->stored_format);
+  EXPECT_EQ(network->stored_format->name, "bfloat16");
+}
+
+TEST(NetworkFromConfig, SharesTheEmbeddingWithATiedHead) {
+  const Result<Network> untied = FromText(Llama());
+  const Result<Network> tied = FromText(Llama("tie_word_embeddings", "true"));
+  ASSERT_TRUE(untied && tied);
+  EXPECT_EQ(ParameterCount(*untied) - ParameterCount(*tied), 100 * 64);
+}
+
+// --- What is refused ---
+
+struct Refusal {
+  const char* key;
+  const char* value;  // "" leaves the member out
+  const char* message;
+};
+
+TEST(NetworkFromConfig, RefusesAFieldThatDoesNotFit) {
+  const Refusal refusals[] = {
+      {"hidden_size", "",
+       "error: config.json: hidden_size: nothing, expected a whole number from 1 to 1073741824"},
+      {"hidden_size", "-64",
+       "error: config.json: hidden_size: -64, expected a whole number from 1 to 1073741824"},
+      {"hidden_size", "64.5",
+       "error: config.json: hidden_size: 64.5, expected a whole number from 1 to 1073741824"},
+      {"hidden_size", "99999999999",
+       "error: config.json: hidden_size: 99999999999, expected a whole number from 1 to "
+       "1073741824"},
+      {"hidden_size", "\"64\"",
+       "error: config.json: hidden_size: the string \"64\", expected a whole number from 1 to "
+       "1073741824\nhint: write the number without quotes"},
+      {"num_hidden_layers", "0",
+       "error: config.json: num_hidden_layers: 0, expected a whole number from 1 to 65536"},
+      {"num_attention_heads", "5",
+       "error: config.json: num_key_value_heads: 2, expected a divisor of num_attention_heads, 5"},
+      {"num_key_value_heads", "3",
+       "error: config.json: num_key_value_heads: 3, expected a divisor of num_attention_heads, 4"},
+      {"hidden_size", "66",
+       "error: config.json: num_attention_heads: 4, expected a divisor of hidden_size, 66\n"
+       "hint: or give head_dim"},
+      {"tie_word_embeddings", "1",
+       "error: config.json: tie_word_embeddings: 1, expected true or false"},
+      {"model_type", "", "error: config.json: model_type: nothing, expected a string"},
+      {"vocab_size", "[100]",
+       "error: config.json: vocab_size: an array, expected a whole number from 1 to 1073741824"},
+  };
+  for (const Refusal& refusal : refusals) {
+    EXPECT_EQ(RefusalOf(Llama(refusal.key, refusal.value)), refusal.message);
+  }
+}
+
+TEST(NetworkFromConfig, TakesAHeadSizeThatIsGiven) {
+  const Result<Network> network = FromText(
+      R"({"model_type": "llama", "hidden_size": 66, "num_hidden_layers": 1,
+          "num_attention_heads": 4, "head_dim": 16, "intermediate_size": 8, "vocab_size": 1})");
+  ASSERT_TRUE(network) << Message(network.error());
+  EXPECT_EQ(network->blocks[1].parameters[0].shape, (std::vector<std::int64_t>{64, 66}));
+}
+
+TEST(NetworkFromConfig, RefusesProductsBeyondTwoToThe53) {
+  EXPECT_EQ(RefusalOf(
+                R"({"model_type": "llama", "hidden_size": 1073741824, "num_hidden_layers": 1,
+                    "num_attention_heads": 1, "intermediate_size": 1, "vocab_size": 1})"),
+            "error: config.json: the tensors up to model.layers.{} have more than 2^53 elements, "
+            "expected a network of this world\nhint: look for a number with too many digits");
+}
+
+TEST(NetworkFromConfig, RefusesWhatIsNoConfig) {
+  EXPECT_EQ(RefusalOf("[1]"), "error: config.json: an array, expected an object");
+  EXPECT_EQ(RefusalOf(Llama("hidden_size", "64, \"hidden_size\": 64")),
+            "error: config.json: byte 43: the string \"hidden_size\" as a key a second time, "
+            "expected each key once");
+}
+
+TEST(NetworkFromConfig, RefusesAnUnknownArchitectureByName) {
+  const std::string message = RefusalOf(Llama("model_type", "\"lama\""));
+  EXPECT_TRUE(message.starts_with(
+      "error: config.json: model_type: unknown architecture \"lama\", expected one of those known "
+      "here\nhint: known: bert, bloom, "))
+      << message;
+  for (const std::string_view known : KnownModelTypes()) {
+    EXPECT_NE(message.find(known), std::string::npos);
+  }
+}
+
+TEST(NetworkFromConfig, ListsTheKnownArchitecturesInOrder) {
+  const std::vector<std::string_view> known = KnownModelTypes();
+  EXPECT_TRUE(std::is_sorted(known.begin(), known.end()));
+}
+
+TEST(NetworkFromConfig, RefusesLayerTypesThatDoNotFit) {
+  EXPECT_EQ(RefusalOf(R"({"model_type": "gemma2", "hidden_size": 8, "num_hidden_layers": 2,
+                          "num_attention_heads": 1, "intermediate_size": 8, "vocab_size": 8,
+                          "sliding_window": 4, "layer_types": ["full_attention"]})"),
+            "error: config.json: layer_types: 1 layers, expected num_hidden_layers, 2");
+  EXPECT_EQ(RefusalOf(R"({"model_type": "gemma2", "hidden_size": 8, "num_hidden_layers": 1,
+                          "num_attention_heads": 1, "intermediate_size": 8, "vocab_size": 8,
+                          "sliding_window": 4, "layer_types": ["half_attention"]})"),
+            "error: config.json: layer_types: \"half_attention\", expected full_attention, "
+            "sliding_attention, chunked_attention, linear_attention");
+}
+
+TEST(NetworkFromConfig, NamesTheTextConfigInErrors) {
+  EXPECT_EQ(RefusalOf(R"({"model_type": "gemma3",
+                          "text_config": {"model_type": "gemma3_text", "hidden_size": 0}})"),
+            "error: config.json: text_config: hidden_size: 0, expected a whole number from 1 to "
+            "1073741824");
+}
+
+// --- Files ---
+
+class OpenModelTest : public testing::Test {
+ protected:
+  OpenModelTest()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("fourpiles-open-model-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directory(folder_);
+  }
+  ~OpenModelTest() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& text) const { std::ofstream(Config()) << text; }
+  std::string Folder() const { return folder_.string(); }
+  std::string Config() const { return (folder_ / "config.json").string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(OpenModelTest, ReadsTheConfigOfAFolder) {
+  Write(Llama());
+  for (const std::string& path : {Folder(), Config()}) {
+    const Result<Model> model = OpenModel(path);
+    ASSERT_TRUE(model) << Message(model.error());
+    EXPECT_EQ(model->name, path);
+    EXPECT_EQ(model->source, Config());
+    EXPECT_EQ(model->network.vocab_size, 100);
+  }
+}
+
+TEST_F(OpenModelTest, ReadsARecordOfTheCataloguesForm) {
+  Write(Llama("id", "\"my-llama\""));
+  const Result<Model> model = OpenModel(Config());
+  ASSERT_TRUE(model) << Message(model.error());
+  EXPECT_EQ(model->name, "my-llama");
+}
+
+TEST_F(OpenModelTest, RefusesAFolderWithoutAConfig) {
+  const Result<Model> model = OpenModel(Folder());
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().kind, ErrorKind::kInput);
+  EXPECT_EQ(Message(model.error()),
+            "error: " + Folder() +
+                ": no config.json in this folder, expected the folder of a Hugging Face model\n"
+                "hint: name the folder that holds the model's files");
+}
+
+TEST_F(OpenModelTest, RefusesAFileThatIsNotThere) {
+  const Result<Model> model = OpenModel(Config());
+  ASSERT_FALSE(model);
+  EXPECT_EQ(Message(model.error()), "error: " + Config() +
+                                        ": No such file or directory, expected a readable file\n" +
+                                        "hint: check the path");
+}
+
+TEST_F(OpenModelTest, RefusesAFileThatItMayNotRead) {
+  Write(Llama());
+  std::filesystem::permissions(Config(), std::filesystem::perms::none);
+  const bool is_root = ::geteuid() == 0;
+  constexpr uid_t kNobody = 65534;  // root may read anything
+  if (is_root) {
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
+  const Result<Model> model = OpenModel(Config());
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  ASSERT_FALSE(model);
+  EXPECT_EQ(Message(model.error()), "error: " + Config() +
+                                        ": Permission denied, expected a readable file\n" +
+                                        "hint: ls -l shows who may read it");
+}
+
+TEST_F(OpenModelTest, RefusesWhatIsNoFile) {
+  const Result<Model> model = OpenModel("/dev/zero");
+  ASSERT_FALSE(model);
+  EXPECT_EQ(Message(model.error()), "error: /dev/zero: not a file, expected a JSON file");
+}
+
+}  // namespace
+}  // namespace fourpiles

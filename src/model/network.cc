@@ -1,0 +1,136 @@
+#include "model/network.h"
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+
+namespace fourpiles {
+namespace {
+
+Checked CheckedElements(const Parameter& parameter) {
+  Checked elements = parameter.copies;
+  for (const std::int64_t length : parameter.shape) {
+    elements = elements * length;
+  }
+  return elements;
+}
+
+Checked CheckedElements(const Block& block) {
+  Checked elements = 0;
+  for (const Parameter& parameter : block.parameters) {
+    elements = elements + CheckedElements(parameter);
+  }
+  return elements * block.repeat;
+}
+
+std::string TensorName(const std::string& block, const std::string& parameter) {
+  return block.empty() ? parameter : block + "." + parameter;
+}
+
+}  // namespace
+
+std::string WithNumber(const std::string& pattern, std::int64_t number) {
+  const std::size_t place = pattern.find("{}");
+  return place == std::string::npos
+             ? pattern
+             : pattern.substr(0, place) + std::to_string(number) + pattern.substr(place + 2);
+}
+
+void ForEachTensor(const Network& network, const std::function<void(const NamedTensor&)>& use) {
+  for (const Block& block : network.blocks) {
+    for (std::int64_t layer = 0; layer < block.repeat; ++layer) {
+      const std::string block_name = WithNumber(block.name, block.first + layer);
+      for (const Parameter& parameter : block.parameters) {
+        for (std::int64_t copy = 0; copy < parameter.copies; ++copy) {
+          use({TensorName(block_name, WithNumber(parameter.name, copy)), &parameter});
+        }
+      }
+    }
+  }
+}
+
+std::int64_t ElementsOf(const Parameter& parameter) {
+  return CheckedElements(parameter).value();
+}
+
+std::int64_t ElementsOf(const Block& block) {
+  return CheckedElements(block).value();
+}
+
+std::int64_t ParameterCount(const Network& network) {
+  std::int64_t elements = 0;
+  for (const Block& block : network.blocks) {
+    elements += ElementsOf(block);
+  }
+  return elements;
+}
+
+std::int64_t TrainableElementsOfLayer(const Block& block) {
+  std::int64_t elements = 0;
+  for (const Parameter& parameter : block.parameters) {
+    elements += parameter.trainable ? ElementsOf(parameter) : 0;
+  }
+  return elements;
+}
+
+std::int64_t TrainableParameterCount(const Network& network) {
+  std::int64_t elements = 0;
+  for (const Block& block : network.blocks) {
+    elements += block.repeat * TrainableElementsOfLayer(block);
+  }
+  return elements;
+}
+
+void AddLayerOperators(Network& network) {
+  for (Block& block : network.blocks) {
+    if (network.hidden_size && block.name.find("{}") != std::string::npos) {
+      block.operators = {{OperatorKind::kLayer, *network.hidden_size}};
+    }
+  }
+}
+
+Result<void> CheckNetwork(const Network& network, std::string_view where) {
+  Checked elements = 0;
+  for (const Block& block : network.blocks) {
+    elements = elements + CheckedElements(block);
+    if (!elements.ok()) {
+      return BadInput(
+          {.where = std::string(where),
+           .found = fmt::format("the tensors up to {} have more than 2^53 elements", block.name),
+           .expected = "expected a network of this world",
+           .hint = "look for a number with too many digits"});
+    }
+  }
+  Checked cached = 0;
+  for (const Cache& cache : network.caches) {
+    cached = cached + cache.key_elements_per_token + cache.value_elements_per_token +
+             cache.index_elements_per_token + cache.convolution_elements_per_request +
+             cache.recurrent_elements_per_request;
+  }
+  if (!cached.ok()) {
+    return BadInput({.where = std::string(where),
+                     .found = "the caches of one token have more than 2^53 elements",
+                     .expected = "expected a network of this world",
+                     .hint = "look for a number with too many digits"});
+  }
+  return {};
+}
+
+Result<Network> NetworkFromCount(const BareCount& count) {
+  Network network;
+  network.blocks = {{.parameters = {{.name = "parameters", .shape = {count.parameters}}}}};
+  network.num_hidden_layers = count.num_hidden_layers;
+  network.hidden_size = count.hidden_size;
+  if (count.num_hidden_layers) {
+    network.blocks.push_back({.name = "layers.{}", .repeat = *count.num_hidden_layers});
+  }
+  AddLayerOperators(network);
+  if (count.parameters < 1 || !Checked(count.parameters).ok()) {
+    return WrongUsage({.where = "MODEL",
+                       .found = fmt::format("{} parameters", count.parameters),
+                       .expected = "expected from 1 to 2^53"});
+  }
+  return network;
+}
+
+}  // namespace fourpiles
