@@ -1,29 +1,15 @@
 #include "model/catalogue.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/try.h"
-#include "model/data_file.h"
 #include "model/from_config.h"
 #include "model/record.h"
+#include "model/record_files.h"
 #include "model/text_file.h"
 
 namespace fourpiles {
 namespace {
-
-Result<ModelRecord> ReadRecord(std::string_view text, std::string_view where) {
-  TRY(const Json json, ReadJson(text, where));
-  return ModelRecordFromJson(json, where);
-}
-
-// What is compiled in has passed its tests.
-ModelRecord CompiledIn(const DataFile& file) {
-  Result<ModelRecord> record = ReadRecord(file.text, file.name);
-  CHECK(record.has_value());
-  return *std::move(record);
-}
 
 Result<Model> ModelOf(const ModelRecord& record) {
   TRY(Network network, NetworkFromConfig(record.config, record.names.id));
@@ -49,29 +35,14 @@ Result<ModelRecord> ModelRecordFromJson(const Json& json, std::string_view where
 }
 
 std::vector<ModelRecord> ModelRecords() {
-  std::vector<ModelRecord> records;
-  for (const DataFile& file : ModelFiles()) {
-    records.push_back(CompiledIn(file));
-  }
-  return records;
+  return CompiledRecords(ModelFiles(), ModelRecordFromJson);
 }
 
 Result<Model> FindModel(std::string_view name, std::string_view where) {
-  // The id is the name of the file: most searches read one record.
-  for (const DataFile& file : ModelFiles()) {
-    if (SameName(file.name, name)) {
-      return ModelOf(CompiledIn(file));
-    }
-  }
-  const std::vector<ModelRecord> records = ModelRecords();
-  std::vector<Names> names;
-  for (const ModelRecord& record : records) {
-    names.push_back(record.names);
-  }
-  TRY(const std::size_t index,
-      FindName(name, names,
-               {.kind = "model", .where = where, .hint = "\"fourpiles models\" lists them all"}));
-  return ModelOf(records[index]);
+  TRY(const ModelRecord record,
+      FindRecord(name, ModelFiles(), ModelRecordFromJson,
+                 {.kind = "model", .where = where, .hint = "\"fourpiles models\" lists them all"}));
+  return ModelOf(record);
 }
 
 Result<Model> OpenModel(const std::string& path) {

@@ -2,6 +2,8 @@
 
 // Catalogues of records: those compiled in, and a file of the user's in the same form.
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,23 +39,39 @@ std::vector<T> CompiledRecords(std::span<const DataFile> files, ReadRecordFuncti
   return records;
 }
 
+// The record in a file of the user.
+template <class T>
+Result<T> RecordOfFile(const std::string& path, ReadRecordFunction<T> read) {
+  TRY(const std::string text, ReadTextFile(path));
+  TRY(const Json json, ReadJson(text, path));
+  return read(json, path);
+}
+
 // The record that the name means: one in a file of the user when it ends in ".json", else one of
 // the catalogue.
 template <class T>
 Result<T> FindRecord(std::string_view name, std::vector<T> records, ReadRecordFunction<T> read,
                      const Sought& sought) {
   if (name.ends_with(".json")) {
-    const std::string path(name);
-    TRY(const std::string text, ReadTextFile(path));
-    TRY(const Json json, ReadJson(text, path));
-    return read(json, path);
+    return RecordOfFile(std::string(name), read);
   }
-  std::vector<Names> names;
-  for (const T& record : records) {
-    names.push_back(record.names);
-  }
+  std::vector<Names> names(records.size());
+  std::transform(records.begin(), records.end(), names.begin(),
+                 [](const T& record) { return record.names; });
   TRY(const std::size_t index, FindName(name, names, sought));
   return std::move(records[index]);
+}
+
+// The same in a catalogue of one record a file, which its id names: most searches read one record.
+template <class T>
+Result<T> FindRecord(std::string_view name, std::span<const DataFile> files,
+                     ReadRecordFunction<T> read, const Sought& sought) {
+  for (const DataFile& file : files) {
+    if (SameName(file.name, name)) {
+      return CompiledRecords(std::span(&file, 1), read).front();
+    }
+  }
+  return FindRecord(name, CompiledRecords(files, read), read, sought);
 }
 
 }  // namespace fourpiles
