@@ -63,7 +63,11 @@ std::int64_t Record::MemberCount(std::string_view key, std::int64_t otherwise) {
 }
 
 NumberFormat Record::Format(std::string_view key) {
-  return Take(FindFormat(Text(key), fields_.Where(key)), NumberFormat());
+  Result<NumberFormat> format = FindFormat(Text(key), fields_.Where(key));
+  if (!format) {
+    format.error().kind = ErrorKind::kInput;  // it was a file's
+  }
+  return Take(std::move(format), NumberFormat());
 }
 
 std::optional<NumberFormat> Record::OptionalFormat(std::string_view key) {
