@@ -55,15 +55,19 @@ class Json {
 };
 
 struct JsonLimits {
-  std::int64_t bytes = std::int64_t{100} << 20;  // the safetensors header limit
+  static constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;  // simdjson takes 32-bit sizes
+  static constexpr int kMostDepth = 200;  // reading and destroying a value recurse
+
+  std::int64_t bytes = 100'000'000;  // what the safetensors library takes as a header
   int depth = 64;
 };
 
 // Reads one document. `where` names it in errors, which add the byte: "config.json: byte 17".
 Result<Json> ReadJson(std::string_view text, std::string_view where, const JsonLimits& limits = {});
 
-// The document with two spaces of indent and a final newline. Doubles print with the fewest digits
-// that read back to the same value; infinities and NaN as the strings "inf", "-inf", "nan".
+// The document with two spaces of indent and a final newline. A double prints with digits that read
+// back to the same value; infinities and NaN as the strings "inf", "-inf", "nan". Bytes of a string
+// that are no UTF-8 become U+FFFD.
 std::string WriteJson(const Json& value);
 
 // The kind and, for a scalar, the value, for error messages: "the string \"12\"", "-3", "an array".

@@ -175,11 +175,5 @@ TEST(Fields, AdvisesOnUnknownKeys) {
   EXPECT_TRUE(Fields::Of(record, "devices.json")->RefuseUnknown(kAll));
 }
 
-TEST(Describe, CutsALongStringBetweenCharacters) {
-  EXPECT_EQ(Describe(Json(std::string(60, 'x'))), "the string \"" + std::string(60, 'x') + "\"");
-  EXPECT_EQ(Describe(Json(std::string(59, 'x') + "\u00e9 and more")),
-            "the string \"" + std::string(59, 'x') + "...\"");
-}
-
 }  // namespace
 }  // namespace fourpiles
