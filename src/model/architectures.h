@@ -20,6 +20,7 @@ Network BuildLlama(Record& config);
 Network BuildMistral(Record& config);
 Network BuildOlmo2(Record& config);
 Network BuildPhi3(Record& config);
+Network BuildQwen(Record& config);
 Network BuildQwen2(Record& config);
 Network BuildQwen3(Record& config);
 
@@ -40,6 +41,12 @@ Network BuildDeepseekV3(Record& config);
 Network BuildQwen3Next(Record& config);
 Network BuildQwen35(Record& config);
 Network BuildQwen35Moe(Record& config);
+
+// gemma4.cc: windows and larger heads by turns, experts, embeddings for every layer
+Network BuildGemma4(Record& config);
+
+// mimo.cc: windows by turns, values narrower than keys, experts
+Network BuildMimoV2(Record& config);
 
 // nemotron_h.cc: state-space layers, attention and feed-forward parts, each a layer of its own
 Network BuildNemotronH(Record& config);

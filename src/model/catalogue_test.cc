@@ -114,12 +114,13 @@ TEST(ModelCatalogue, HasTheCacheThatEnginesLogged) {
     std::int64_t windowed;  // of layers that keep a window
   };
   const Case cases[] = {
-      {"llama-3.1-8b", 65'536, 0},      {"llama-2-7b", 262'144, 0},
-      {"qwen3-235b-a22b", 96'256, 0},   {"gemma-2-2b", 26'624, 26'624},
-      {"gemma-3-27b", 40'960, 212'992}, {"gpt-oss-20b", 12'288, 12'288},
-      {"deepseek-v3", 35'136, 0},       {"kimi-k2", 35'136, 0},
-      {"qwen3.5-27b", 32'768, 0},       {"llama-4-scout", 24'576, 73'728},
-      {"nemotron-h-56b", 20'480, 0},    {"bert-base-uncased", 0, 0},
+      {"llama-3.1-8b", 65'536, 0},          {"llama-2-7b", 262'144, 0},
+      {"qwen3-235b-a22b", 96'256, 0},       {"gemma-2-2b", 26'624, 26'624},
+      {"gemma-3-27b", 40'960, 212'992},     {"gpt-oss-20b", 12'288, 12'288},
+      {"deepseek-v3", 35'136, 0},           {"kimi-k2", 35'136, 0},
+      {"qwen3.5-27b", 32'768, 0},           {"llama-4-scout", 24'576, 73'728},
+      {"gemma-4-26b-a4b", 10'240, 102'400}, {"nemotron-h-56b", 20'480, 0},
+      {"bert-base-uncased", 0, 0},
   };
   for (const Case& c : cases) {
     const Result<Model> model = FindModel(c.id);
@@ -132,6 +133,23 @@ TEST(ModelCatalogue, HasTheCacheThatEnginesLogged) {
     }
     EXPECT_EQ(growing, c.growing) << c.id;
     EXPECT_EQ(windowed, c.windowed) << c.id;
+  }
+}
+
+// Where no exact total is published, the rounded one of the model's card.
+TEST(ModelCatalogue, ComesCloseToTheRoundedTotals) {
+  const std::map<std::string, double> billions = {
+      {"gemma-4-26b-a4b", 25.2},
+      {"mimo-v2-flash", 309},
+      {"nemotron-3-nano-30b-a3b", 31.6},
+      {"nemotron-h-56b", 56},
+  };
+  for (const auto& [id, rounded] : billions) {
+    const Result<Model> model = FindModel(id);
+    ASSERT_TRUE(model) << Message(model.error());
+    EXPECT_NEAR(static_cast<double>(ParameterCount(model->network)) / 1e9, rounded,
+                rounded >= 50 ? 0.5 : 0.05)
+        << id;
   }
 }
 

@@ -163,4 +163,28 @@ Network BuildPhi3(Record& config) {
   });
 }
 
+// Qwen, the first: queries, keys and values in one tensor with a bias; intermediate_size counts
+// gate and up together.
+Network BuildQwen(Record& config) {
+  static constexpr std::array<std::string_view, 2> kNorms = {"ln_1", "ln_2"};
+  Decoder decoder = ReadDecoder(config, kUntied);
+  Heads& heads = decoder.heads;
+  heads.head_dim = config.CountOr("kv_channels", heads.head_dim);
+  const std::int64_t intermediate_size = config.Count("intermediate_size") / 2;
+  const Frame frame = {
+      .embedding = "transformer.wte", .layers = "transformer.h.{}", .norm = "transformer.ln_f"};
+  return DecoderNetwork(decoder, frame, [&](std::int64_t) {
+    Layer layer = {.cache = KeyValueCache(heads)};
+    Append(layer.parameters, "attn.c_attn",
+           Linear({3 * heads.QuerySize(), heads.hidden_size}, Divide::kOutputs, true));
+    Append(layer.parameters, "attn.c_proj",
+           Linear({heads.hidden_size, heads.QuerySize()}, Divide::kInputs));
+    Append(layer.parameters, "mlp",
+           GatedMlp(heads.hidden_size, intermediate_size,
+                    {.gate = "w2", .up = "w1", .down = "c_proj"}));
+    Append(layer.parameters, Norms(kNorms, heads.hidden_size));
+    return layer;
+  });
+}
+
 }  // namespace fourpiles

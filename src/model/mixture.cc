@@ -17,20 +17,6 @@ Parameters Router(std::int64_t experts, std::int64_t hidden_size, bool bias = fa
   return Linear({experts, hidden_size}, Divide::kNot, bias);
 }
 
-// Gated experts in two tensors, gate_up_proj and down_proj.
-Parameters StackedGatedExperts(std::int64_t experts, std::int64_t hidden_size,
-                               std::int64_t intermediate_size, ExpertStorage storage) {
-  const bool out_first = storage == ExpertStorage::kStackedOut;
-  const std::int64_t gate_up = 2 * intermediate_size;
-  Parameters stacked = out_first
-                           ? StackedExperts("gate_up_proj", {experts, gate_up, hidden_size}, 1)
-                           : StackedExperts("gate_up_proj", {experts, hidden_size, gate_up}, 2);
-  Append(stacked, out_first
-                      ? StackedExperts("down_proj", {experts, hidden_size, intermediate_size}, 2)
-                      : StackedExperts("down_proj", {experts, intermediate_size, hidden_size}, 1));
-  return stacked;
-}
-
 FeedForward InEveryLayer(std::string_view name, Parameters part) {
   Parameters named;
   Append(named, name, std::move(part));
@@ -50,6 +36,19 @@ Parameters MixtralExperts(Record& config, std::int64_t hidden_size) {
 }
 
 }  // namespace
+
+Parameters StackedGatedExperts(std::int64_t experts, std::int64_t hidden_size,
+                               std::int64_t intermediate_size, ExpertStorage storage) {
+  const bool out_first = storage == ExpertStorage::kStackedOut;
+  const std::int64_t gate_up = 2 * intermediate_size;
+  Parameters stacked = out_first
+                           ? StackedExperts("gate_up_proj", {experts, gate_up, hidden_size}, 1)
+                           : StackedExperts("gate_up_proj", {experts, hidden_size, gate_up}, 2);
+  Append(stacked, out_first
+                      ? StackedExperts("down_proj", {experts, hidden_size, intermediate_size}, 2)
+                      : StackedExperts("down_proj", {experts, intermediate_size, hidden_size}, 1));
+  return stacked;
+}
 
 FeedForward QwenExperts(Record& config, std::int64_t hidden_size, ExpertStorage storage) {
   const std::int64_t experts = config.Count("num_experts", kExperts);
