@@ -46,9 +46,9 @@ class Arguments {
 // What a command has to say. The program prints `text`, or with --json the members of `json`
 // behind "schema" and "command".
 struct Answer {
-  std::string text;
-  Json::Object json;
-  std::vector<std::string> warnings;  // to stderr
+  std::string text = {};
+  Json::Object json = {};
+  std::vector<std::string> warnings = {};  // to stderr
   int exit_status = 0;                // 0 yes, 1 the answer is no
 };
 

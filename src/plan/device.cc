@@ -4,6 +4,7 @@
 
 #include "model/record.h"
 #include "model/record_files.h"
+#include "units/parse.h"
 
 namespace fourpiles {
 namespace {
@@ -98,6 +99,20 @@ Result<Device> FindDevice(std::string_view name, std::string_view where) {
   return FindRecord(
       name, DeviceFiles(), DeviceFromJson,
       {.kind = "device", .where = where, .hint = "\"fourpiles devices\" lists them all"});
+}
+
+Result<Device> DeviceOfSize(std::string_view size, std::string_view where) {
+  TRY(const Bytes memory, ParseBytes(size, where));
+  if (memory == Bytes(0)) {
+    return WrongUsage({.where = std::string(where),
+                       .found = "a device of 0 bytes",
+                       .expected = "expected a size such as 80GB"});
+  }
+  Device device;
+  device.name = size;
+  device.memory = memory;
+  device.memory_from_driver = true;  // the bytes are what was asked for
+  return device;
 }
 
 std::string MemoryWarning(const Device& device) {

@@ -51,6 +51,13 @@ std::vector<Device> Devices();
 // The catalogue's device of that id or alias, or the one in a file that ends in ".json".
 Result<Device> FindDevice(std::string_view name, std::string_view where = "--device");
 
+// A device of which only the memory is given, "80GB": no record, so neither overhead nor band is
+// known. Errors: no size, 0 bytes.
+Result<Device> DeviceOfSize(std::string_view size, std::string_view where = "--device");
+inline bool IsSize(const Device& device) {
+  return device.names.id.empty();
+}
+
 // What a budget on this device should warn of; "" when there is nothing.
 std::string MemoryWarning(const Device& device);
 

@@ -1,6 +1,7 @@
 #include "plan/lesson.h"
 
-#include <string>
+#include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -22,7 +23,9 @@ bool LessonFigure::Agrees() const {
 }
 
 std::vector<LessonFigure> Lesson() {
-  return LessonNumbers();
+  std::vector<LessonFigure> figures = LessonBudgets();
+  std::ranges::copy(LessonNumbers(), std::back_inserter(figures));
+  return figures;
 }
 
 }  // namespace fourpiles

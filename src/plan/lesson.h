@@ -31,6 +31,9 @@ struct LessonFigure {
 // Range and rounding: the format table, overflow and underflow, loss scaling, the stalled update.
 std::vector<LessonFigure> LessonNumbers();
 
+// The piles of a model, and what fits a device.
+std::vector<LessonFigure> LessonBudgets();
+
 // Every figure of the lesson, in the order it is taught.
 std::vector<LessonFigure> Lesson();
 

@@ -1,0 +1,167 @@
+#include "plan/budget.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "plan/cache.h"
+#include "plan/split.h"
+
+namespace fourpiles {
+namespace {
+
+Bytes Sum(const std::vector<Storage>& storages) {
+  Bytes sum(0);
+  for (const Storage& storage : storages) {
+    sum += storage.bytes.expected;
+  }
+  return sum;
+}
+
+// The state of one rank at full size: a recipe whose gradients are born in backward has them too.
+Result<Bytes> StateBytes(const Job& job) {
+  const Network& network = job.model.network;
+  if (job.kind == JobKind::kServe) {
+    TRY(const std::vector<Storage> weights, WeightStorages(network, job.serving.weights_format));
+    return Sum(weights);
+  }
+  const Shares shares = SharesOf(job);
+  const TrainingJob& training = job.training;
+  TRY(const std::vector<Storage> weights,
+      WeightStorages(network, training.recipe.weights, shares.weights));
+  TRY(const Storage gradients, GradientStorage(network, training.recipe, shares.gradients));
+  TRY(const std::vector<Storage> states,
+      OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
+  return Sum(weights) + gradients.bytes.expected + Sum(states);
+}
+
+bool ShapesAreKnown(const Job& job) {
+  const Network& network = job.model.network;
+  return !job.bare_count || (job.kind != JobKind::kServe && network.num_hidden_layers);
+}
+
+// Activations alive when the last forward pass ends.
+Bytes SavedActivations(const Part& part, const Tape& tape) {
+  const auto last = std::ranges::find_if(
+      part.schedule.rbegin(), part.schedule.rend(),
+      [](const Action& action) { return action.kind == ActionKind::kForward; });
+  if (last == part.schedule.rend()) {
+    return Bytes(0);
+  }
+  const auto moment = static_cast<Moment>(part.schedule.rend() - last - 1);
+  return PilesAt(tape, Place::kDevice, moment).at(Pile::kActivations);
+}
+
+Verdict VerdictOf(const Band& total, Bytes memory) {
+  if (total.high <= memory) {
+    return Verdict::kFits;
+  }
+  return total.expected <= memory ? Verdict::kTight : Verdict::kDoesNotFit;
+}
+
+std::vector<std::string> WarningsOf(const Job& job) {
+  std::vector<std::string> warnings;
+  const bool serving = job.kind == JobKind::kServe;
+  if (!serving && !job.training.recipe.warning.empty()) {
+    warnings.push_back(job.training.recipe.warning);
+  }
+  if (!ShapesAreKnown(job)) {
+    warnings.emplace_back(serving ? "a bare parameter count says nothing of the KV cache"
+                                  : "activations are not known: a bare parameter count needs "
+                                    "--layers and --width");
+  }
+  if (const std::string warning = job.device ? MemoryWarning(*job.device) : ""; !warning.empty()) {
+    warnings.push_back(warning);
+  }
+  const std::optional<std::int64_t> longest = job.model.network.max_position_embeddings;
+  const std::int64_t tokens = serving ? job.serving.context_length : job.training.sequence_length;
+  if (longest && tokens > *longest) {
+    warnings.push_back(fmt::format("{} tokens are more than the {} that {} was made for", tokens,
+                                   *longest, job.model.name));
+  }
+  for (const std::string& part : job.model.network.left_out) {
+    warnings.push_back("not counted: " + part);
+  }
+  return warnings;
+}
+
+std::vector<std::string> UnknownsOf(const Job& job) {
+  std::vector<std::string> unknowns;
+  if (job.kind != JobKind::kServe && ShapesAreKnown(job)) {
+    unknowns.emplace_back(
+        "activations are a lower bound, one output a layer: no inputs, activation gradients, "
+        "logits or workspace");
+  }
+  if (job.kind == JobKind::kServe) {
+    unknowns.emplace_back("working buffers of the engine, padding of its cache");
+  }
+  unknowns.emplace_back("the allocator's rounding, the driver's context, communication buffers");
+  return unknowns;
+}
+
+// A file without a format is taken for bfloat16, as most are.
+Result<Bytes> StoredWeights(const Network& network) {
+  TRY(const NumberFormat bfloat16, FindFormat("bfloat16"));
+  TRY(const std::vector<Storage> weights,
+      WeightStorages(network, network.stored_format.value_or(bfloat16)));
+  return Sum(weights);
+}
+
+ServingFigures FiguresOf(const Job& job) {
+  const Network& network = job.model.network;
+  // The storages of the whole cache were built before, so these products are in range.
+  return {.cache_per_token = Bytes(CacheBytesPerToken(network, job.serving).value()),
+          .state_per_request = Bytes(StateBytesPerRequest(network, job.serving).value()),
+          .cache_tokens = (Checked(job.serving.context_length) * job.serving.concurrency).value()};
+}
+
+}  // namespace
+
+std::string_view Name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFits:
+      return "fits";
+    case Verdict::kTight:
+      return "tight";
+    case Verdict::kDoesNotFit:
+      break;
+  }
+  return "does_not_fit";
+}
+
+Result<Budget> PlayedBudget(const Job& job) {
+  TRY(const std::vector<Part> parts,
+      job.kind == JobKind::kServe ? SplitServing(job) : SplitTraining(job));
+  Budget budget;
+  budget.job = job;
+  for (const Part& part : parts) {
+    TRY(Tape tape, Play(part, kLowerBound));
+    const Peak peak = PeakOf(tape, Place::kDevice);
+    if (budget.worst_rank.empty() || peak.bytes > budget.peak.bytes) {
+      budget.peak = peak;
+      budget.worst_rank = part.rank;
+      budget.saved_activations = SavedActivations(part, tape);
+      budget.tape = std::move(tape);
+    }
+  }
+  budget.piles = PilesAt(budget.tape, Place::kDevice, budget.peak.moment);
+  budget.shapes_known = ShapesAreKnown(job);
+  TRY(budget.state, StateBytes(job));
+  budget.total = Exactly(budget.peak.bytes);
+  if (job.device) {
+    budget.verdict = VerdictOf(budget.total, job.device->memory);
+    budget.headroom = job.device->memory - budget.total.expected;
+  }
+  budget.warnings = WarningsOf(job);
+  budget.unknowns = UnknownsOf(job);
+  if (job.from_file) {
+    TRY(budget.stored_weights, StoredWeights(job.model.network));
+  }
+  if (job.kind == JobKind::kServe && budget.shapes_known) {
+    budget.serving = FiguresOf(job);
+  }
+  return budget;
+}
+
+}  // namespace fourpiles

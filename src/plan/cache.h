@@ -1,0 +1,27 @@
+#pragma once
+
+// What serving keeps of its requests: the keys and values of every token, and states that do not
+// grow with the context.
+
+#include <vector>
+
+#include "base/checked.h"
+#include "model/network.h"
+#include "plan/job.h"
+#include "step/storage.h"
+
+namespace fourpiles {
+
+// The caches of all requests at full context, a storage for each run of alike layers and each kind.
+// A layer with a sliding window keeps its last tokens only. Error: bytes past 2^53.
+Result<std::vector<Storage>> CacheStorages(const Network& network, const ServingJob& serving);
+
+// Bytes that one more token costs one request while no window is full: keys, values, and index keys
+// of all layers. Llama-2-7B in float16: 2 × 32 layers × 4,096 × 2 bytes = 524,288.
+Checked CacheBytesPerToken(const Network& network, const ServingJob& serving);
+
+// Bytes of one request that do not grow: convolution inputs in the weights' format, recurrent
+// memory in float32 (llama.cpp and vLLM keep it so).
+Checked StateBytesPerRequest(const Network& network, const ServingJob& serving);
+
+}  // namespace fourpiles

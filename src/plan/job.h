@@ -1,0 +1,56 @@
+#pragma once
+
+// A job: a model, and every setting that shapes its budget, with the defaults filled in.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/catalogue.h"
+#include "plan/device.h"
+#include "plan/settings.h"
+#include "step/optimizer.h"
+#include "step/recipe.h"
+
+namespace fourpiles {
+
+// What to find, with everything else fixed: the largest that fits, or for devices the fewest.
+enum class Unknown { kMicroBatchSize, kSequenceLength, kDevices, kConcurrency, kContextLength };
+std::string_view Name(Unknown unknown);  // the job's key: "micro_batch_size"
+
+struct TrainingJob {
+  Recipe recipe = {};
+  Optimizer optimizer = {};
+  std::int64_t micro_batch_size = 1;
+  std::int64_t sequence_length = 1;
+  std::int64_t gradient_accumulation = 1;
+  NumberFormat activation_format = {};
+  int zero = 0;  // stage, 0 to 3
+};
+
+struct ServingJob {
+  NumberFormat weights_format = {};
+  NumberFormat key_format = {};
+  NumberFormat value_format = {};
+  std::int64_t context_length = 1;
+  std::int64_t concurrency = 1;
+};
+
+struct Job {
+  JobKind kind = JobKind::kTrain;
+  Model model = {};
+  bool bare_count = false;  // the model is a number of parameters
+  bool from_file = false;   // the model is a file or a folder
+  std::optional<Device> device = {};
+  std::int64_t devices = 1;
+  TrainingJob training = {};  // unless kind is kServe
+  ServingJob serving = {};    // when kind is kServe
+  std::optional<Unknown> solve = {};
+  std::vector<std::string> defaults = {};  // what was not set and shaped the answer
+};
+
+// Opens the model and reads the settings. Errors: kUsage for settings that are unknown, out of
+// range, not built, or do not go together; kInput for files.
+Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settings);
+
+}  // namespace fourpiles

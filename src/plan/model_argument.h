@@ -1,0 +1,28 @@
+#pragma once
+
+// What the word MODEL on a command line stands for.
+
+#include <optional>
+#include <string_view>
+
+#include "model/catalogue.h"
+
+namespace fourpiles {
+
+struct ModelArgument {
+  Model model = {};
+  bool bare_count = false;  // a number of parameters
+  bool from_file = false;   // a file or a folder
+};
+
+// What --layers and --width say of a bare count.
+struct CountShape {
+  std::optional<std::int64_t> layers = {};
+  std::optional<std::int64_t> width = {};
+};
+
+// Tried in this order: an existing path (a folder with a config.json, or that file), a parameter
+// count ("1.5B"), the catalogue. Errors: kInput for a path that cannot be read, kUsage else.
+Result<ModelArgument> OpenModelArgument(std::string_view text, const CountShape& shape);
+
+}  // namespace fourpiles

@@ -1,0 +1,167 @@
+#include "plan/settings.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/json_fields.h"
+#include "base/try.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr std::string_view kModel = "Model";
+constexpr std::string_view kStep = "Training step";
+constexpr std::string_view kServe = "Serving";
+constexpr std::string_view kPlace = "Device and layout";
+constexpr bool kNotBuilt = false;
+
+constexpr Setting kSettings[] = {
+    {"layers", "", "N", "layers of a bare parameter count", kModel},
+    {"width", "", "N", "hidden size of a bare parameter count", kModel},
+
+    {"recipe", "", "NAME", "number formats of the training step (default mixed-bf16)", kStep,
+     kTraining},
+    {"optimizer", "", "NAME", "optimizer (default adamw)", kStep, kTraining},
+    {"micro-batch-size", "b", "N", "samples in one forward pass on one device (default 1)", kStep,
+     kTraining},
+    {"sequence-length", "s", "N", "tokens of a sample (default 2048, or the model's longest)",
+     kStep, kTraining},
+    {"gradient-accumulation", "", "N", "micro-batches before a step (default 1)", kStep, kTraining},
+    {"activations", "", "lower-bound", "how activations are counted (default lower-bound)", kStep,
+     kTraining},
+    {"activation-format", "", "FORMAT", "number format of activations (default: the recipe's)",
+     kStep, kTraining},
+    {"attention", "", "KIND", "eager, sdpa or flash", kStep, kTraining, kNotBuilt},
+    {"loss", "", "KIND", "plain, fused or chunked:N", kStep, kTraining, kNotBuilt},
+    {"recompute", "", "KIND", "none, selective, full or every:K", kStep, kTraining, kNotBuilt},
+    {"implementation", "", "NAME", "pytorch, megatron, llm.c, …", kStep, kTraining, kNotBuilt},
+    {"adapter", "", "SPEC", "lora:rank=16,targets=all-linear", kStep, kTraining, kNotBuilt},
+    {"base-format", "", "FORMAT", "number format of frozen weights", kStep, kTraining, kNotBuilt},
+    {"first-step", "", "", "the first step instead of a steady one", kStep, kTraining, kNotBuilt},
+
+    {"weights-format", "", "FORMAT", "number format of the weights (default: as stored)", kServe,
+     kServing},
+    {"kv-format", "", "FORMAT", "number format of the KV cache (default: the weights')", kServe,
+     kServing},
+    {"kv-format-k", "", "FORMAT", "of its keys alone", kServe, kServing},
+    {"kv-format-v", "", "FORMAT", "of its values alone", kServe, kServing},
+    {"context-length", "", "N", "tokens a request may hold (default: the model's longest)", kServe,
+     kServing},
+    {"concurrency", "", "N", "requests at a time (default 1)", kServe, kServing},
+    {"engine", "", "NAME", "vllm, llama.cpp, sglang, tensorrt-llm or transformers", kServe,
+     kServing, kNotBuilt},
+    {"memory-utilization", "", "SHARE", "what the engine may take", kServe, kServing, kNotBuilt},
+    {"ubatch", "", "N", "tokens in one forward pass", kServe, kServing, kNotBuilt},
+    {"draft", "", "MODEL", "draft model of speculative decoding", kServe, kServing, kNotBuilt},
+
+    {"device", "", "DEVICE", "a device of the catalogue, or its memory: 80GB, 79.6GiB", kPlace},
+    {"devices", "", "N", "how many devices (default 1)", kPlace},
+    {"zero", "", "0..3", "shard optimizer state, gradients, weights over the devices", kPlace,
+     kTraining},
+    {"solve", "", "WHAT", "find batch, sequence or devices; when serving concurrency or context",
+     kPlace},
+    {"fsdp", "", "KIND", "full or hybrid:N[:keep]", kPlace, kTraining, kNotBuilt},
+    {"tensor-parallel", "", "N", "cut every layer over N devices", kPlace, kTraining | kServing,
+     kNotBuilt},
+    {"sequence-parallel", "", "", "cut the rest of the layer too", kPlace, kTraining, kNotBuilt},
+    {"pipeline-parallel", "", "N", "cut the layers into N stages", kPlace, kTraining | kServing,
+     kNotBuilt},
+    {"virtual-pipeline", "", "N", "chunks of layers a stage", kPlace, kTraining, kNotBuilt},
+    {"context-parallel", "", "N", "cut the sequence over N devices", kPlace, kTraining | kServing,
+     kNotBuilt},
+    {"expert-parallel", "", "N", "spread the experts over N devices", kPlace, kTraining | kServing,
+     kNotBuilt},
+    {"offload", "", "WHAT", "optimizer, parameters or activations to the host", kPlace, kTraining,
+     kNotBuilt},
+};
+
+// The value of a setting in a job file, as it would be typed.
+Result<std::string> TextOf(const Json& value, const std::string& where) {
+  if (const std::string* text = value.AsString()) {
+    return *text;
+  }
+  if (const std::int64_t* number = value.AsInteger()) {
+    return fmt::to_string(*number);
+  }
+  if (const bool* flag = value.AsBool(); flag != nullptr && *flag) {
+    return "true";
+  }
+  return BadInput({.where = where,
+                   .found = Describe(value),
+                   .expected = "expected a string or a whole number",
+                   .hint = "write it as on the command line"});
+}
+
+}  // namespace
+
+std::string_view Name(JobKind kind) {
+  switch (kind) {
+    case JobKind::kTrain:
+      return "train";
+    case JobKind::kFinetune:
+      return "finetune";
+    case JobKind::kServe:
+      break;
+  }
+  return "serve";
+}
+
+std::span<const Setting> AllSettings() {
+  return kSettings;
+}
+
+std::vector<Setting> SettingsOf(JobKind kind) {
+  std::vector<Setting> settings;
+  std::ranges::copy_if(kSettings, std::back_inserter(settings), [&](const Setting& setting) {
+    return (setting.commands & (1U << static_cast<unsigned>(kind))) != 0;
+  });
+  return settings;
+}
+
+std::string KeyOf(const Setting& setting) {
+  std::string key(setting.name);
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+Result<Settings> SettingsFromJson(const Json& job, JobKind kind, std::string_view where) {
+  TRY(const Fields fields, Fields::Of(job, std::string(where)));
+  std::map<std::string, std::string, std::less<>> names = {{"model", "model"}};
+  for (const Setting& setting : SettingsOf(kind)) {
+    names.emplace(KeyOf(setting), setting.name);
+  }
+  const std::vector<std::string_view> known = [&] {
+    std::vector<std::string_view> keys;
+    for (const auto& [key, name] : names) {
+      keys.emplace_back(key);
+    }
+    return keys;
+  }();
+  TRY_VOID(fields.RefuseUnknown(known));
+  Settings settings;
+  for (const auto& [key, value] : fields.Members()) {
+    if (!value.IsNull()) {
+      const std::string place = fields.Where(key);
+      TRY(const std::string text, TextOf(value, place));
+      settings[names.find(key)->second] = {text, place};
+    }
+  }
+  return settings;
+}
+
+Result<void> RefuseUnbuilt(const Settings& settings) {
+  for (const Setting& setting : kSettings) {
+    const auto set = settings.find(setting.name);
+    if (set != settings.end() && !setting.built) {
+      return WrongUsage(
+          {.where = set->second.where,
+           .found = "not in this version",
+           .expected = "",
+           .hint = fmt::format("leave it out; its meaning will be: {}", setting.help)});
+    }
+  }
+  return {};
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,139 @@
+// A budget as the members of its JSON, docs/json.md.
+
+#include "report/budget.h"
+#include "report/job_json.h"
+#include "step/lines.h"
+
+namespace fourpiles {
+namespace {
+
+Json BytesJson(Bytes bytes) {
+  return bytes.value();
+}
+
+Json BandJson(const Band& band) {
+  return Json::Object{{"low", BytesJson(band.low)},
+                      {"expected", BytesJson(band.expected)},
+                      {"high", BytesJson(band.high)}};
+}
+
+Json ModelJson(const Job& job) {
+  return Json::Object{{"name", job.model.name},
+                      {"parameters", ParameterCount(job.model.network)},
+                      {"trainable_parameters", TrainableParameterCount(job.model.network)},
+                      {"source", job.model.source}};
+}
+
+// Every pile at one place; those whose shapes are not known are null.
+Json PilesJson(const Budget& budget, Place place) {
+  const auto formats = FormatsAt(budget.tape, place, budget.peak.moment);
+  Json::Object piles;
+  for (const auto& [pile, bytes] : PilesAt(budget.tape, place, budget.peak.moment)) {
+    const bool training = budget.job.kind != JobKind::kServe;
+    const bool has_shapes = pile == (training ? Pile::kActivations : Pile::kKvCache);
+    if (has_shapes && !budget.shapes_known) {
+      piles.emplace_back(Name(pile), Json());
+      continue;
+    }
+    Json::Object by_format;
+    if (const auto found = formats.find(pile); found != formats.end()) {
+      for (const auto& [format, amount] : found->second) {
+        by_format.emplace_back(format, BytesJson(amount));
+      }
+    }
+    piles.emplace_back(
+        Name(pile), Json::Object{{"bytes", BytesJson(bytes)}, {"formats", std::move(by_format)}});
+  }
+  return piles;
+}
+
+Json HostJson(const Budget& budget) {
+  const Bytes pinned = PeakOf(budget.tape, Place::kHostPinned).bytes;
+  const Bytes pageable = PeakOf(budget.tape, Place::kHost).bytes;
+  return Json::Object{{"piles", PilesJson(budget, Place::kHost)},
+                      {"peak_bytes", BytesJson(pinned + pageable)},
+                      {"memory_bytes", Json()}};
+}
+
+Json DeviceJson(const std::optional<Device>& device) {
+  if (!device) {
+    return {};
+  }
+  return Json::Object{{"name", IsSize(*device) ? device->name : device->names.id},
+                      {"memory_bytes", BytesJson(device->memory)}};
+}
+
+Json SolutionJson(const Budget& budget) {
+  if (!budget.solution) {
+    return {};
+  }
+  return Json::Object{{std::string(Name(*budget.job.solve)), *budget.solution}};
+}
+
+Json ServingJson(const Budget& budget) {
+  if (!budget.serving) {
+    return {};
+  }
+  const ServingFigures& figures = *budget.serving;
+  return Json::Object{
+      {"cache_bytes_per_token", BytesJson(figures.cache_per_token)},
+      {"state_bytes_per_request", BytesJson(figures.state_per_request)},
+      {"cache_tokens", figures.cache_tokens},
+      {"blocks", Json()},
+      {"block_tokens", Json()},
+      {"max_concurrency", figures.max_concurrency ? Json(*figures.max_concurrency) : Json()},
+      {"gpu_layers", Json()},
+      {"context_length", budget.job.serving.context_length}};
+}
+
+Json LinesJson(const Budget& budget) {
+  Json::Array lines;
+  for (const Line& line : LinesAt(budget.tape, Place::kDevice, budget.peak.moment)) {
+    lines.emplace_back(Json::Object{{"pile", Name(line.pile)},
+                                    {"what", line.what},
+                                    {"elements", line.elements.value()},
+                                    {"format", line.format},
+                                    {"bytes", BytesJson(line.bytes)},
+                                    {"formula", line.formula},
+                                    {"source", line.source}});
+  }
+  return lines;
+}
+
+Json TextsJson(const std::vector<std::string>& texts) {
+  return Json::Array(texts.begin(), texts.end());
+}
+
+}  // namespace
+
+Json::Object BudgetJson(const Budget& budget) {
+  const bool serving = budget.job.kind == JobKind::kServe;
+  Json::Object json = {
+      {"job", JobJson(budget.job)},
+      {"model", ModelJson(budget.job)},
+      {"piles", PilesJson(budget, Place::kDevice)},
+      {"host", HostJson(budget)},
+      {"state_bytes", BytesJson(budget.state)},
+      {"saved_activation_bytes",
+       budget.shapes_known && !serving ? BytesJson(budget.saved_activations) : Json()},
+      {"peak_bytes", BytesJson(budget.peak.bytes)},
+      {"peak_moment", budget.tape.moments[static_cast<std::size_t>(budget.peak.moment)]},
+      {"total_bytes", BandJson(budget.total)},
+      {"device", DeviceJson(budget.job.device)},
+      {"verdict", budget.verdict ? Json(Name(*budget.verdict)) : Json()},
+      {"fits", budget.verdict ? Json(*budget.verdict != Verdict::kDoesNotFit) : Json()},
+      {"headroom_bytes", budget.headroom ? BytesJson(*budget.headroom) : Json()},
+      {"worst_rank", budget.worst_rank},
+      {"solution", SolutionJson(budget)},
+  };
+  if (serving) {
+    json.emplace_back("serving", ServingJson(budget));
+  }
+  json.emplace_back("lines", LinesJson(budget));
+  json.emplace_back("advice", Json::Array());
+  json.emplace_back("warnings", TextsJson(budget.warnings));
+  json.emplace_back("unknowns", TextsJson(budget.unknowns));
+  return json;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,82 @@
+// A budget on one screen: a line and a bar a pile, the device's line, the verdict.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "report/budget.h"
+#include "report/budget_words.h"
+#include "report/columns.h"
+#include "step/lines.h"
+#include "units/print.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr int kBarWidth = 30;
+
+// `bytes` of `whole` as a bar; what is not nothing shows at least a sliver.
+std::string Bar(Bytes bytes, Bytes whole) {
+  if (bytes == Bytes(0) || whole == Bytes(0)) {
+    return "";
+  }
+  const double share =
+      std::min(1.0, static_cast<double>(bytes.value()) / static_cast<double>(whole.value()));
+  const int eighths = std::max(1, static_cast<int>(share * kBarWidth * 8 + 0.5));
+  static constexpr const char* kParts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  std::string bar;
+  for (int i = 0; i < eighths / 8; ++i) {
+    bar += "█";
+  }
+  return bar + kParts[eighths % 8];
+}
+
+std::string PileTable(const Budget& budget, const BudgetStyle& style) {
+  const Bytes whole =
+      std::max(budget.total.expected, budget.job.device ? budget.job.device->memory : Bytes(0));
+  std::vector<std::vector<std::string>> rows;
+  for (const Pile pile : PilesOf(budget)) {
+    rows.push_back({PileWords(pile), PileAmount(budget, pile, style),
+                    Bar(budget.piles.at(pile), whole), PileFormats(budget, pile)});
+  }
+  const std::string moment = budget.tape.moments[static_cast<std::size_t>(budget.peak.moment)];
+  rows.push_back(
+      {"peak", PrintBytes(budget.peak.bytes, style.unit), Bar(budget.peak.bytes, whole), moment});
+  if (const std::optional<Device>& device = budget.job.device) {
+    rows.push_back({"device", PrintBytes(device->memory, style.unit), Bar(device->memory, whole),
+                    device->name});
+  }
+  return InColumns(rows, {.indent = "  ", .right = {1}});
+}
+
+std::string LineTable(const Budget& budget, const BudgetStyle& style) {
+  std::vector<std::vector<std::string>> rows = {
+      {"pile", "what", "bytes", "format", "formula", "source"}};
+  for (const Line& line : LinesAt(budget.tape, Place::kDevice, budget.peak.moment)) {
+    rows.push_back({PileWords(line.pile), line.what, PrintBytes(line.bytes, style.unit),
+                    line.format, line.formula, line.source});
+  }
+  return InColumns(rows, {.indent = "  ", .right = {2}});
+}
+
+}  // namespace
+
+std::string BudgetText(const Budget& budget, const BudgetStyle& style) {
+  std::string text = Title(budget) + "\n";
+  text +=
+      fmt::format("{} parameters; {}\n\n", PrintGrouped(ParameterCount(budget.job.model.network)),
+                  SettingsWords(budget));
+  text += PileTable(budget, style) + "\n";
+  if (const std::string verdict = VerdictWords(budget, style); !verdict.empty()) {
+    text += verdict + "\n\n";
+  }
+  for (const std::string& remark : Remarks(budget, style)) {
+    text += remark + "\n";
+  }
+  if (style.explain) {
+    text += "\nAlive at the peak:\n" + LineTable(budget, style);
+  }
+  return text;
+}
+
+}  // namespace fourpiles

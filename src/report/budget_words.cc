@@ -1,0 +1,139 @@
+#include "report/budget_words.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "step/lines.h"
+
+namespace fourpiles {
+namespace {
+
+bool IsServing(const Budget& budget) {
+  return budget.job.kind == JobKind::kServe;
+}
+
+std::string DeviceCount(const Budget& budget) {
+  return budget.job.devices == 1 ? "" : fmt::format(", each of {} devices", budget.job.devices);
+}
+
+std::string SolutionWords(const Budget& budget) {
+  const std::string_view unknown = Name(*budget.job.solve);
+  return budget.solution ? fmt::format("Solved: {} {}.", unknown, *budget.solution)
+                         : fmt::format("Solved: no {} fits.", unknown);
+}
+
+std::string FileWords(const Budget& budget, const BudgetStyle& style) {
+  const double times = static_cast<double>(budget.state.value()) /
+                       static_cast<double>(budget.stored_weights->value());
+  return fmt::format("Training needs {:.3g} × this file's weights ({}).", times,
+                     PrintBytes(*budget.stored_weights, style.unit));
+}
+
+std::string ServingWords(const Budget& budget, const BudgetStyle& style) {
+  const ServingFigures& figures = *budget.serving;
+  std::string words =
+      fmt::format("A token takes {} of cache, a request {} besides; {} tokens in all.",
+                  PrintBytes(figures.cache_per_token, style.unit),
+                  PrintBytes(figures.state_per_request, style.unit), figures.cache_tokens);
+  if (figures.max_concurrency) {
+    words += fmt::format(" At most {} requests of {} tokens fit.", *figures.max_concurrency,
+                         budget.job.serving.context_length);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::vector<Pile> PilesOf(const Budget& budget) {
+  if (IsServing(budget)) {
+    return {Pile::kWeights, Pile::kKvCache};
+  }
+  return {Pile::kWeights, Pile::kGradients, Pile::kOptimizerState, Pile::kActivations};
+}
+
+std::string PileWords(Pile pile) {
+  std::string words(Name(pile));
+  std::ranges::replace(words, '_', ' ');
+  return pile == Pile::kKvCache ? "KV cache" : words;
+}
+
+std::string PileAmount(const Budget& budget, Pile pile, const BudgetStyle& style) {
+  const bool has_shapes = pile == Pile::kActivations || pile == Pile::kKvCache;
+  return has_shapes && !budget.shapes_known ? "not known"
+                                            : PrintBytes(budget.piles.at(pile), style.unit);
+}
+
+std::string PileFormats(const Budget& budget, Pile pile) {
+  std::vector<std::string> names;
+  const auto piles = FormatsAt(budget.tape, Place::kDevice, budget.peak.moment);
+  if (const auto found = piles.find(pile); found != piles.end()) {
+    for (const auto& [format, bytes] : found->second) {
+      names.push_back(format);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+std::string Title(const Budget& budget) {
+  const std::string_view what = IsServing(budget) ? "serving" : "a training step";
+  return fmt::format("{}: {}{}", budget.job.model.name, what, DeviceCount(budget));
+}
+
+std::string SettingsWords(const Budget& budget) {
+  if (IsServing(budget)) {
+    const ServingJob& serving = budget.job.serving;
+    return fmt::format(
+        "weights {}, cache {}, {} request{} × {} tokens", serving.weights_format.name,
+        serving.key_format.name == serving.value_format.name
+            ? std::string(serving.key_format.name)
+            : fmt::format("{} and {}", serving.key_format.name, serving.value_format.name),
+        serving.concurrency, serving.concurrency == 1 ? "" : "s", serving.context_length);
+  }
+  const TrainingJob& training = budget.job.training;
+  std::string words =
+      fmt::format("recipe {}, {}, micro-batch {} × {} tokens", training.recipe.names.id,
+                  training.optimizer.names.id, training.micro_batch_size, training.sequence_length);
+  if (training.gradient_accumulation > 1) {
+    words += fmt::format(", {} micro-batches a step", training.gradient_accumulation);
+  }
+  return training.zero == 0 ? words : words + fmt::format(", ZeRO {}", training.zero);
+}
+
+std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {
+  if (!budget.verdict) {
+    return "";
+  }
+  const std::string amount = PrintBytes(
+      *budget.headroom < Bytes(0) ? Bytes(0) - *budget.headroom : *budget.headroom, style.unit);
+  switch (*budget.verdict) {
+    case Verdict::kFits:
+      return "fits: " + amount + " to spare";
+    case Verdict::kTight:
+      return "tight: " + amount + " to spare if all goes as expected";
+    case Verdict::kDoesNotFit:
+      break;
+  }
+  return "does not fit: " + amount + " too much";
+}
+
+std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style) {
+  std::vector<std::string> remarks;
+  if (budget.job.solve) {
+    remarks.push_back(SolutionWords(budget));
+  }
+  if (budget.serving) {
+    remarks.push_back(ServingWords(budget, style));
+  }
+  if (budget.stored_weights && !IsServing(budget)) {
+    remarks.push_back(FileWords(budget, style));
+  }
+  remarks.push_back(fmt::format("Not counted: {}.", fmt::join(budget.unknowns, "; ")));
+  if (!budget.job.defaults.empty()) {
+    remarks.push_back(fmt::format("Defaults: {}.", fmt::join(budget.job.defaults, ", ")));
+  }
+  return remarks;
+}
+
+}  // namespace fourpiles

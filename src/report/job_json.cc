@@ -1,0 +1,57 @@
+#include "report/job_json.h"
+
+namespace fourpiles {
+namespace {
+
+// A setting that has a value, by its key.
+struct Row {
+  std::string_view key;
+  Json (*value)(const Job& job);
+};
+
+Json OfCount(const Job& job, std::optional<std::int64_t> value) {
+  return job.bare_count && value ? Json(*value) : Json();
+}
+
+constexpr Row kRows[] = {
+    {"layers", [](const Job& j) { return OfCount(j, j.model.network.num_hidden_layers); }},
+    {"width", [](const Job& j) { return OfCount(j, j.model.network.hidden_size); }},
+    {"recipe", [](const Job& j) { return Json(j.training.recipe.names.id); }},
+    {"optimizer", [](const Job& j) { return Json(j.training.optimizer.names.id); }},
+    {"micro_batch_size", [](const Job& j) { return Json(j.training.micro_batch_size); }},
+    {"sequence_length", [](const Job& j) { return Json(j.training.sequence_length); }},
+    {"gradient_accumulation", [](const Job& j) { return Json(j.training.gradient_accumulation); }},
+    {"activations", [](const Job&) { return Json("lower-bound"); }},
+    {"activation_format", [](const Job& j) { return Json(j.training.activation_format.name); }},
+    {"weights_format", [](const Job& j) { return Json(j.serving.weights_format.name); }},
+    {"kv_format_k", [](const Job& j) { return Json(j.serving.key_format.name); }},
+    {"kv_format_v", [](const Job& j) { return Json(j.serving.value_format.name); }},
+    {"context_length", [](const Job& j) { return Json(j.serving.context_length); }},
+    {"concurrency", [](const Job& j) { return Json(j.serving.concurrency); }},
+    {"device",
+     [](const Job& j) {
+       return !j.device ? Json() : Json(IsSize(*j.device) ? j.device->name : j.device->names.id);
+     }},
+    {"devices", [](const Job& j) { return Json(j.devices); }},
+    {"zero", [](const Job& j) { return Json(j.training.zero); }},
+    {"solve", [](const Job& j) { return j.solve ? Json(Name(*j.solve)) : Json(); }},
+};
+
+}  // namespace
+
+Json::Object JobJson(const Job& job) {
+  Json::Object json = {{"model", job.model.name}};
+  for (const Setting& setting : SettingsOf(job.kind)) {
+    const std::string key = KeyOf(setting);
+    Json value;
+    for (const Row& row : kRows) {
+      if (row.key == key) {
+        value = row.value(job);
+      }
+    }
+    json.emplace_back(key, std::move(value));
+  }
+  return json;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,39 @@
+#pragma once
+
+// The three piles that grow with the parameters: weights, gradients, optimizer state. There before
+// the first action of a step and after the last.
+
+#include <vector>
+
+#include "model/network.h"
+#include "step/optimizer.h"
+#include "step/recipe.h"
+#include "step/storage.h"
+
+namespace fourpiles {
+
+// Over how many ranks each pile is divided (ZeRO stages 1, 2 and 3 divide one more each). A divided
+// pile is flattened and padded to equal shares, as DeepSpeed and FSDP do, so that all ranks are
+// alike.
+struct Shares {
+  std::int64_t weights = 1;
+  std::int64_t gradients = 1;
+  std::int64_t optimizer_state = 1;
+};
+
+// Errors: all of them when bytes pass 2^53.
+
+// The parameters in one format, a storage for each tensor of each run of alike layers; divided, one
+// storage.
+Result<std::vector<Storage>> WeightStorages(const Network& network, const NumberFormat& format,
+                                            std::int64_t ranks = 1);
+
+// The gradients of all trainable parameters, at full size.
+Result<Storage> GradientStorage(const Network& network, const Recipe& recipe,
+                                std::int64_t ranks = 1);
+
+// The master copy, where the recipe has one, and the optimizer's states.
+Result<std::vector<Storage>> OptimizerStorages(const Network& network, const Recipe& recipe,
+                                               const Optimizer& optimizer, std::int64_t ranks = 1);
+
+}  // namespace fourpiles

@@ -1,0 +1,83 @@
+#include "step/state.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "model/catalogue.h"
+
+namespace fourpiles {
+namespace {
+
+Network Count(std::int64_t parameters) {
+  return NetworkFromCount({.parameters = parameters}).value();
+}
+
+// Bytes of one rank's state when ZeRO divides so many ranks' piles.
+std::int64_t StateBytes(const Network& network, const char* recipe_name, const Shares& shares) {
+  const Recipe recipe = FindRecipe(recipe_name).value();
+  const Optimizer optimizer = FindOptimizer("adam").value();
+  std::int64_t bytes = GradientStorage(network, recipe, shares.gradients)->bytes.expected.value();
+  const auto weights = WeightStorages(network, recipe.weights, shares.weights).value();
+  const auto states = OptimizerStorages(network, recipe, optimizer, shares.optimizer_state).value();
+  for (const auto& storages : {weights, states}) {
+    for (const Storage& storage : storages) {
+      bytes += storage.bytes.expected.value();
+    }
+  }
+  return bytes;
+}
+
+// Rajbhandari et al. 2020, figure 1: 7.5 billion parameters, K = 12, 64 devices.
+TEST(State, IsTheZeroPapersTable) {
+  const Network network = Count(7'500'000'000);
+  EXPECT_EQ(StateBytes(network, "mixed-fp16", {}), 120'000'000'000);
+  EXPECT_EQ(StateBytes(network, "mixed-fp16", {.optimizer_state = 64}), 31'406'250'000);
+  EXPECT_EQ(StateBytes(network, "mixed-fp16", {.gradients = 64, .optimizer_state = 64}),
+            16'640'625'000);
+  EXPECT_EQ(
+      StateBytes(network, "mixed-fp16", {.weights = 64, .gradients = 64, .optimizer_state = 64}),
+      1'875'000'000);
+}
+
+// Bytes a parameter with Adam: PyTorch's 16 in float32 and 8 in pure bfloat16, the ZeRO paper's 16,
+// Megatron-LM's 18.
+TEST(State, BytesAParameterFollowFromTheRecipe) {
+  struct Case {
+    const char* recipe;
+    std::int64_t bytes;
+  };
+  for (const Case& c :
+       {Case{"fp32", 16}, Case{"mixed-fp16", 16}, Case{"mixed-bf16", 16}, Case{"amp-fp16", 16},
+        Case{"amp-bf16", 16}, Case{"bf16", 8}, Case{"fp16", 8}, Case{"megatron-bf16", 18}}) {
+    EXPECT_EQ(StateBytes(Count(1000), c.recipe, {}), 1000 * c.bytes) << c.recipe;
+  }
+}
+
+TEST(State, EqualSharesCoverTheWholeWithLessThanOneElementARankToSpare) {
+  const Recipe recipe = FindRecipe("bf16").value();
+  for (const std::int64_t parameters : {1, 7, 64, 1000, 999'983}) {
+    for (const std::int64_t ranks : {1, 2, 3, 64, 1000}) {
+      const Storage share = GradientStorage(Count(parameters), recipe, ranks).value();
+      const std::int64_t spare = share.elements.value() * ranks - parameters;
+      EXPECT_GE(spare, 0);
+      EXPECT_LT(spare, ranks);
+    }
+  }
+}
+
+TEST(State, WeightsAreTheParametersTensorByTensor) {
+  const Network network = FindModel("llama-3.1-8b")->network;
+  std::int64_t elements = 0;
+  std::set<std::string> names;
+  const auto weights = WeightStorages(network, FindFormat("bf16").value()).value();
+  for (const Storage& storage : weights) {
+    elements += storage.elements.value();
+    EXPECT_TRUE(names.insert(storage.what).second) << storage.what;
+  }
+  EXPECT_EQ(elements, 8'030'261'248);  // the checkpoint's total
+  EXPECT_TRUE(names.contains("model.layers.{0..31}.self_attn.q_proj.weight"));
+}
+
+}  // namespace
+}  // namespace fourpiles

@@ -1,0 +1,37 @@
+#include "step/storage.h"
+
+namespace fourpiles {
+
+std::string_view Name(Pile pile) {
+  switch (pile) {
+    case Pile::kWeights:
+      return "weights";
+    case Pile::kGradients:
+      return "gradients";
+    case Pile::kOptimizerState:
+      return "optimizer_state";
+    case Pile::kActivations:
+      return "activations";
+    case Pile::kKvCache:
+      return "kv_cache";
+    case Pile::kWorkspace:
+      return "workspace";
+    case Pile::kOverhead:
+      break;
+  }
+  return "overhead";
+}
+
+std::string_view Name(Place place) {
+  switch (place) {
+    case Place::kDevice:
+      return "device";
+    case Place::kHostPinned:
+      return "host_pinned";
+    case Place::kHost:
+      break;
+  }
+  return "host";
+}
+
+}  // namespace fourpiles
