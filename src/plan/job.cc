@@ -17,7 +17,7 @@ constexpr std::string_view kDefaultOptimizer = "adamw";
 constexpr std::int64_t kDefaultSequenceLength = 2048;
 
 // No run has more; the schedule of a step, which lists every layer, stays small.
-constexpr Range kLayers = {1, 100'000};
+constexpr Range kLayers = {1, 10'000};
 constexpr Range kSizes = {1, std::int64_t{1} << 40};
 constexpr Range kDevices = {1, 1'000'000};
 

@@ -81,7 +81,7 @@ TEST(Job, RefusesSizesOutOfRange) {
   EXPECT_EQ(Refused(JobKind::kTrain, "1B", {{"zero", "4"}}),
             "--zero: \"4\" is out of range, expected a whole number from 0 to 3");
   EXPECT_EQ(Refused(JobKind::kTrain, "1B", {{"layers", "0"}, {"width", "8"}}),
-            "--layers: \"0\" is out of range, expected a whole number from 1 to 100000");
+            "--layers: \"0\" is out of range, expected a whole number from 1 to 10000");
   EXPECT_EQ(Refused(JobKind::kTrain, "1B", {{"device", "0GB"}}),
             "--device: a device of 0 bytes, expected a size such as 80GB");
   EXPECT_EQ(Refused(JobKind::kTrain, "0", {}),

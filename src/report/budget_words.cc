@@ -34,9 +34,12 @@ std::string FileWords(const Budget& budget, const BudgetStyle& style) {
 std::string ServingWords(const Budget& budget, const BudgetStyle& style) {
   const ServingFigures& figures = *budget.serving;
   std::string words =
-      fmt::format("A token takes {} of cache, a request {} besides; {} tokens in all.",
-                  PrintBytes(figures.cache_per_token, style.unit),
-                  PrintBytes(figures.state_per_request, style.unit), figures.cache_tokens);
+      fmt::format("A token takes {} of cache", PrintBytes(figures.cache_per_token, style.unit));
+  if (figures.state_per_request != Bytes(0)) {
+    words +=
+        fmt::format(", a request {} besides", PrintBytes(figures.state_per_request, style.unit));
+  }
+  words += fmt::format("; {} tokens in all.", figures.cache_tokens);
   if (figures.max_concurrency) {
     words += fmt::format(" At most {} requests of {} tokens fit.", *figures.max_concurrency,
                          budget.job.serving.context_length);

@@ -27,6 +27,14 @@ std::string ModelType(const ModelRecord& record) {
   return text == nullptr ? "" : *text;
 }
 
+// Whether a public file has the total that the shapes give.
+std::string TotalFrom(const ListedModel& model) {
+  if (!model.record.parameters) {
+    return "none published";
+  }
+  return model.record.parameters_verified ? "verified" : "one source";
+}
+
 std::string StateText(const OptimizerState& state) {
   return state.format ? fmt::format("{} ({})", state.name, state.format->name) : state.name;
 }
@@ -35,11 +43,11 @@ std::string StateText(const OptimizerState& state) {
 
 std::string ModelsText(std::span<const ListedModel> models) {
   std::vector<std::vector<std::string>> rows = {
-      {"model", "parameters", "architecture", "also called"}};
+      {"model", "parameters", "total", "architecture", "also called"}};
   for (const ListedModel& model : models) {
     rows.push_back({model.record.names.id,
                     model.parameters ? PrintGrouped(*model.parameters) : "not known",
-                    ModelType(model.record), AliasText(model.record.names)});
+                    TotalFrom(model), ModelType(model.record), AliasText(model.record.names)});
   }
   return InColumns(rows, {.right = {1}});
 }
@@ -51,6 +59,7 @@ Json::Object ModelsJson(std::span<const ListedModel> models) {
                                     {"aliases", TextsJson(model.record.names.aliases)},
                                     {"model_type", ModelType(model.record)},
                                     {"parameters", OptionalJson(model.parameters)},
+                                    {"total", TotalFrom(model)},
                                     {"source", model.record.source},
                                     {"checked", model.record.checked}});
   }
