@@ -5,19 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing.h"
+
 namespace fourpiles {
 namespace {
-
-// The message on one line, so that a test compares all of it.
-std::string Line(const Error& error) {
-  EXPECT_EQ(error.kind, ErrorKind::kInput);
-  return error.text.where + " | " + error.text.found + " | " + error.text.expected + " | " +
-         error.text.hint;
-}
-template <class T>
-std::string Line(const Result<T>& result) {
-  return result ? "no error" : Line(result.error());
-}
 
 // A config of each kind of value; hidden_size and the like as Llama-3.1-8B has them.
 const Json& Config() {
@@ -115,62 +106,65 @@ TEST(Fields, RefusesWhatIsNoCount) {
   for (const auto& [key, found, hint] : cases) {
     const std::string line =
         "config.json: " + std::string(key) + " | " + std::string(found) + expected;
-    EXPECT_EQ(Line(config.Integer(key, kSizes)), line + std::string(hint));
+    EXPECT_EQ(ErrorLine(config.Integer(key, kSizes)), line + std::string(hint));
   }
   EXPECT_EQ(config.OptionalInteger("negative", kSizes).error().text.found, "-3");
+  EXPECT_EQ(config.Integer("negative", kSizes).error().kind, ErrorKind::kInput);
 }
 
 TEST(Fields, RefusesMoreThan2To53) {
-  EXPECT_EQ(Line(ConfigFields().Integer("huge", {})),
+  EXPECT_EQ(ErrorLine(ConfigFields().Integer("huge", {})),
             "config.json: huge | 9007199254740993 | expected a whole number from 0 to 2^53 | ");
 }
 
 TEST(Fields, RefusesOtherMisfits) {
   const Fields config = ConfigFields();
-  EXPECT_EQ(Line(config.Number("quoted")),
+  EXPECT_EQ(ErrorLine(config.Number("quoted")),
             "config.json: quoted | the string \"4096\" | expected a number | ");
-  EXPECT_EQ(Line(config.Number("fraction", {0, 1})),
+  EXPECT_EQ(ErrorLine(config.Number("fraction", {0, 1})),
             "config.json: fraction | 1.5 | expected a number from 0 to 1 | ");
-  EXPECT_EQ(Line(config.Number("negative", {0.5, 1})),
+  EXPECT_EQ(ErrorLine(config.Number("negative", {0.5, 1})),
             "config.json: negative | -3 | expected a number from 0.5 to 1 | ");
-  EXPECT_EQ(Line(config.Bool("quoted")),
+  EXPECT_EQ(ErrorLine(config.Bool("quoted")),
             "config.json: quoted | the string \"4096\" | expected true or false | ");
-  EXPECT_EQ(Line(config.Text("hidden_size")),
+  EXPECT_EQ(ErrorLine(config.Text("hidden_size")),
             "config.json: hidden_size | 4096 | expected a string | ");
-  EXPECT_EQ(Line(config.Integers("hidden_size", {})),
+  EXPECT_EQ(ErrorLine(config.Integers("hidden_size", {})),
             "config.json: hidden_size | 4096 | expected an array of whole numbers | ");
-  EXPECT_EQ(Line(config.Texts("absent")),
+  EXPECT_EQ(ErrorLine(config.Texts("absent")),
             "config.json: absent | nothing | expected an array of strings | ");
-  EXPECT_EQ(Line(config.Object("mixed")), "config.json: mixed | an array | expected an object | ");
-  EXPECT_EQ(Line(config.Objects("yes")),
+  EXPECT_EQ(ErrorLine(config.Object("mixed")),
+            "config.json: mixed | an array | expected an object | ");
+  EXPECT_EQ(ErrorLine(config.Objects("yes")),
             "config.json: yes | true | expected an array of objects | ");
 }
 
 TEST(Fields, NamesThePlaceInsideArraysAndObjects) {
   const Fields config = ConfigFields();
-  EXPECT_EQ(Line(config.Integers("mixed", {0, 9})),
+  EXPECT_EQ(ErrorLine(config.Integers("mixed", {0, 9})),
             "config.json: mixed[1] | the string \"two\" | expected a whole number from 0 to 9 | ");
-  EXPECT_EQ(Line(config.Texts("mixed")), "config.json: mixed[0] | 1 | expected a string | ");
-  EXPECT_EQ(Line(config.Object("rope_scaling")->Text("rope_type")),
+  EXPECT_EQ(ErrorLine(config.Texts("mixed")), "config.json: mixed[0] | 1 | expected a string | ");
+  EXPECT_EQ(ErrorLine(config.Object("rope_scaling")->Text("rope_type")),
             "config.json: rope_scaling.rope_type | 3 | expected a string | ");
-  EXPECT_EQ(Line(config.Objects("layers")->at(1).Bool("width")),
+  EXPECT_EQ(ErrorLine(config.Objects("layers")->at(1).Bool("width")),
             "config.json: layers[1].width | the string \"7\" | expected true or false | ");
 }
 
 TEST(Fields, RefusesADocumentThatIsNoObject) {
   const Json array(Json::Array{});
-  EXPECT_EQ(Line(Fields::Of(array, "config.json")),
+  EXPECT_EQ(ErrorLine(Fields::Of(array, "config.json")),
             "config.json | an array | expected an object | ");
 }
 
 TEST(Fields, AdvisesOnUnknownKeys) {
   const Json record(Json::Object{{"name", "x"}, {"scource", "y"}});
   constexpr std::array<std::string_view, 3> kKnown = {"name", "aliases", "source"};
-  EXPECT_EQ(Line(Fields::Of(record, "devices.json")->RefuseUnknown(kKnown)),
+  EXPECT_EQ(ErrorLine(Fields::Of(record, "devices.json")->RefuseUnknown(kKnown)),
             "devices.json: scource | an unknown key | did you mean \"source\"? | "
             "the keys known here: name, aliases, source");
-  EXPECT_EQ(Line(Fields::Of(record, "devices.json")->RefuseUnknown(std::span(kKnown).first(2))),
-            "devices.json: scource | an unknown key |  | the keys known here: name, aliases");
+  EXPECT_EQ(
+      ErrorLine(Fields::Of(record, "devices.json")->RefuseUnknown(std::span(kKnown).first(2))),
+      "devices.json: scource | an unknown key |  | the keys known here: name, aliases");
   constexpr std::array<std::string_view, 2> kAll = {"scource", "name"};
   EXPECT_TRUE(Fields::Of(record, "devices.json")->RefuseUnknown(kAll));
 }

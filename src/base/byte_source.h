@@ -1,0 +1,74 @@
+#pragma once
+
+// Bytes to read from, by place: a file, or memory. Readers of file formats take a ByteSource, so
+// that tests and fuzz targets need no files.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "fourpiles/result.h"
+
+namespace fourpiles {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // How errors call it: the path.
+  virtual std::string_view Name() const = 0;
+  // In bytes, at most 2^53.
+  virtual std::int64_t Size() const = 0;
+  // Fills `bytes` from the place `offset`. A range that does not lie within the source is an error,
+  // and so is a file that has become shorter since it was opened.
+  virtual Result<void> ReadAt(std::int64_t offset, std::span<std::byte> bytes) const = 0;
+};
+
+// A regular file, read by pread and never mapped: where a mapped file that shrinks is a signal,
+// this is an error.
+class FileSource final : public ByteSource {
+ public:
+  // Refuses, without waiting, what is no regular file: a folder, a pipe, a device.
+  static Result<FileSource> Open(const std::string& path);
+
+  FileSource(FileSource&& other) noexcept;
+  FileSource& operator=(FileSource&&) = delete;
+  FileSource(const FileSource&) = delete;
+  FileSource& operator=(const FileSource&) = delete;
+  ~FileSource() override;
+
+  std::string_view Name() const override { return path_; }
+  std::int64_t Size() const override { return size_; }
+  Result<void> ReadAt(std::int64_t offset, std::span<std::byte> bytes) const override;
+
+ private:
+  FileSource(std::string path, int descriptor, std::int64_t size)
+      : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+
+  std::string path_;
+  int descriptor_;  // -1 when moved from
+  std::int64_t size_;
+};
+
+// Bytes in memory, which must outlive it.
+class MemorySource final : public ByteSource {
+ public:
+  MemorySource(std::string name, std::span<const std::byte> bytes)
+      : name_(std::move(name)), bytes_(bytes) {}
+
+  std::string_view Name() const override { return name_; }
+  std::int64_t Size() const override { return static_cast<std::int64_t>(bytes_.size()); }
+  Result<void> ReadAt(std::int64_t offset, std::span<std::byte> bytes) const override;
+
+ private:
+  std::string name_;
+  std::span<const std::byte> bytes_;
+};
+
+// A whole file of at most `limit` bytes.
+Result<std::string> ReadWholeFile(const std::string& path, std::int64_t limit);
+
+}  // namespace fourpiles
