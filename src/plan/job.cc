@@ -175,6 +175,10 @@ std::string_view Name(Unknown unknown) {
   return "context_length";
 }
 
+std::string_view Word(Unknown unknown) {
+  return std::ranges::find(kSolveWords, unknown, &SolveWord::unknown)->word;
+}
+
 Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settings) {
   TRY_VOID(RefuseUnbuilt(settings));
   Job job;

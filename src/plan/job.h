@@ -17,6 +17,7 @@ namespace fourpiles {
 // What to find, with everything else fixed: the largest that fits, or for devices the fewest.
 enum class Unknown { kMicroBatchSize, kSequenceLength, kDevices, kConcurrency, kContextLength };
 std::string_view Name(Unknown unknown);  // the job's key: "micro_batch_size"
+std::string_view Word(Unknown unknown);  // as --solve takes it: "batch"
 
 struct TrainingJob {
   Recipe recipe = {};

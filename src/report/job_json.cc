@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
      }},
     {"devices", [](const Job& j) { return Json(j.devices); }},
     {"zero", [](const Job& j) { return Json(j.training.zero); }},
-    {"solve", [](const Job& j) { return j.solve ? Json(Name(*j.solve)) : Json(); }},
+    {"solve", [](const Job& j) { return j.solve ? Json(Word(*j.solve)) : Json(); }},
 };
 
 }  // namespace

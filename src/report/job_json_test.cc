@@ -1,0 +1,36 @@
+#include "report/job_json.h"
+
+#include <gtest/gtest.h>
+
+namespace fourpiles {
+namespace {
+
+// What is printed as a job is a job file that gives the same job again.
+TEST(JobJson, ReadsBackAsAJobFile) {
+  struct Case {
+    JobKind kind;
+    const char* model;
+    std::map<std::string, std::string> typed;
+  };
+  const Case cases[] = {
+      {JobKind::kTrain,
+       "1B",
+       {{"layers", "32"}, {"width", "4096"}, {"device", "80GB"}, {"solve", "batch"}}},
+      {JobKind::kTrain, "gpt2", {{"recipe", "bf16"}, {"zero", "2"}, {"devices", "8"}}},
+      {JobKind::kFinetune, "qwen3-8b", {{"device", "h100"}}},
+      {JobKind::kServe, "llama-3.1-8b", {{"kv-format-v", "fp8"}, {"concurrency", "7"}}},
+  };
+  for (const Case& c : cases) {
+    Settings settings;
+    for (const auto& [name, text] : c.typed) {
+      settings[name] = {text, "--" + name};
+    }
+    const Json::Object printed = JobJson(MakeJob(c.kind, c.model, settings).value());
+    const Settings read = SettingsFromJson(printed, c.kind, "job.json").value();
+    const Job again = MakeJob(c.kind, read.at("model").text, read).value();
+    EXPECT_EQ(WriteJson(JobJson(again)), WriteJson(printed));
+  }
+}
+
+}  // namespace
+}  // namespace fourpiles
