@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error_text.h"
 #include "model/data_file.h"
 #include "model/from_config.h"
 
@@ -21,8 +22,9 @@ std::string LowerCase(std::string text) {
 }
 
 std::string Message(const Error& error) {
-  return error.text.where + ": " + error.text.found + ", " + error.text.expected + "\n" +
-         error.text.hint;
+  std::string text = ErrorMessage(error);
+  text.pop_back();  // the end of the last line
+  return text;
 }
 
 TEST(ModelCatalogue, HasTheIdOfEachRecordAsTheNameOfItsFile) {
@@ -184,8 +186,8 @@ TEST(ModelCatalogue, SuggestsTheNearestName) {
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().kind, ErrorKind::kUsage);
   EXPECT_EQ(Message(model.error()),
-            "MODEL: unknown model \"lama-3.1-8b\", did you mean \"llama-3.1-8b\"?\n"
-            "\"fourpiles models\" lists them all");
+            "error: MODEL: unknown model \"lama-3.1-8b\", did you mean \"llama-3.1-8b\"?\n"
+            "hint: \"fourpiles models\" lists them all");
 }
 
 TEST(ModelCatalogue, RefusesByNameAnArchitectureThatItCannotBuild) {

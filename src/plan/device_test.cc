@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/error_text.h"
 #include "fourpiles/formats.h"
 #include "model/data_file.h"
 
@@ -16,9 +17,9 @@ namespace fourpiles {
 namespace {
 
 std::string Message(const Error& error) {
-  return "error: " + error.text.where + ": " + error.text.found +
-         (error.text.expected.empty() ? "" : ", " + error.text.expected) +
-         (error.text.hint.empty() ? "" : "\nhint: " + error.text.hint);
+  std::string text = ErrorMessage(error);
+  text.pop_back();  // the end of the last line
+  return text;
 }
 
 TEST(DeviceCatalogue, HasTheIdOfEachRecordAsTheNameOfItsFile) {

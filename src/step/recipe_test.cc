@@ -6,15 +6,16 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error_text.h"
 #include "step/optimizer.h"
 
 namespace fourpiles {
 namespace {
 
 std::string Message(const Error& error) {
-  return "error: " + error.text.where + ": " + error.text.found +
-         (error.text.expected.empty() ? "" : ", " + error.text.expected) +
-         (error.text.hint.empty() ? "" : "\nhint: " + error.text.hint);
+  std::string text = ErrorMessage(error);
+  text.pop_back();  // the end of the last line
+  return text;
 }
 
 template <class T>
