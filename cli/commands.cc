@@ -1,0 +1,14 @@
+#include "cli/commands.h"
+
+namespace fourpiles::cli {
+
+std::span<const Command> Commands() {
+  static const Command commands[] = {
+      TrainCommand(),     FinetuneCommand(), ServeCommand(),      kFormatsCommand, kRoundCommand,
+      kAccumulateCommand, kScaleCommand,     kModelsCommand,      kDevicesCommand, kRecipesCommand,
+      kOptimizersCommand, kLessonCommand,    kCompletionsCommand, kManCommand,
+  };
+  return commands;
+}
+
+}  // namespace fourpiles::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+// The record of each command, defined in its own file (cmd_round.cc, …).
+
+#include "cli/command.h"
+
+namespace fourpiles::cli {
+
+// NOLINTBEGIN(readability-identifier-naming): constants, which the check takes for variables
+extern const Command kFormatsCommand;
+extern const Command kRoundCommand;
+extern const Command kAccumulateCommand;
+extern const Command kScaleCommand;
+extern const Command kLessonCommand;
+extern const Command kModelsCommand;
+extern const Command kDevicesCommand;
+extern const Command kRecipesCommand;
+extern const Command kOptimizersCommand;
+extern const Command kCompletionsCommand;
+extern const Command kManCommand;
+// NOLINTEND(readability-identifier-naming)
+
+// Their options are made from the settings of a job.
+Command TrainCommand();
+Command FinetuneCommand();
+Command ServeCommand();
+
+}  // namespace fourpiles::cli
