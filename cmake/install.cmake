@@ -14,9 +14,7 @@ install(TARGETS fourpiles_all ${libraries} EXPORT fourpiles-targets
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fourpiles
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(TARGET fourpiles)
-  install(TARGETS fourpiles)
-endif()
+install(TARGETS fourpiles)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fourpiles)
 install(EXPORT fourpiles-targets NAMESPACE fourpiles:: DESTINATION ${package_dir})
