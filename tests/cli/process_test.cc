@@ -88,7 +88,8 @@ TEST(ManualPage, HasNoWarnings) {
   if (!IsInstalled("groff")) {
     GTEST_SKIP() << "groff is not installed";
   }
-  const ShellRun run = RunShell("set -o pipefail; fourpiles man | groff -man -ww -Tascii | cat -s");
+  const ShellRun run =
+      RunShell("set -o pipefail; fourpiles man | groff -K utf8 -man -ww -Tutf8 | cat -s");
   EXPECT_EQ(run.err, "");
   EXPECT_NE(run.out.find("FOURPILES(1)"), std::string::npos);
   EXPECT_EQ(run.exit_status, 0);
