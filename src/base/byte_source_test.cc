@@ -1,12 +1,17 @@
 #include "base/byte_source.h"
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/testing.h"
 
 namespace fourpiles {
@@ -20,35 +25,28 @@ std::string TextAt(const ByteSource& source, std::int64_t offset, std::size_t co
   return result ? text : ErrorLine(result);
 }
 
-constexpr std::string_view kCutShort =
-    " | the file may be cut short; compare its size with the source";
-
-void ExpectReadsTenDigits(const ByteSource& source) {
-  EXPECT_EQ(source.Size(), 10);
-  EXPECT_EQ(TextAt(source, 0, 10), "0123456789");
-  EXPECT_EQ(TextAt(source, 3, 2), "34");
-  EXPECT_EQ(TextAt(source, 10, 0), "");
+std::vector<std::string> RangesWithin(const ByteSource& source) {
+  return {TextAt(source, 0, 10), TextAt(source, 3, 2), TextAt(source, 10, 0)};
 }
 
-// Ranges that lie beside the ten bytes, however the numbers are chosen.
-void ExpectRefusesOtherRanges(const ByteSource& source) {
-  const std::string name(source.Name());
-  EXPECT_EQ(TextAt(source, 8, 3), name + ": byte 8 | the end at byte 10 | expected 3 bytes here" +
-                                      std::string(kCutShort));
-  EXPECT_EQ(TextAt(source, 11, 0), name + ": byte 11 | the end at byte 10 | expected 0 bytes here" +
-                                       std::string(kCutShort));
-  EXPECT_EQ(TextAt(source, -1, 1), name + ": byte -1 | the end at byte 10 | expected 1 bytes here" +
-                                       std::string(kCutShort));
-  EXPECT_EQ(TextAt(source, INT64_MAX, 1),
-            name + ": byte 9223372036854775807 | the end at byte 10 | expected 1 bytes here" +
-                std::string(kCutShort));
+std::vector<std::string> RangesBeside(const ByteSource& source) {
+  return {TextAt(source, 8, 3), TextAt(source, 11, 0), TextAt(source, -1, 1),
+          TextAt(source, INT64_MAX, 1)};
+}
+std::vector<std::string> RefusalsBeside(const std::string& name) {
+  const std::string hint = " | the file may be cut short; compare its size with the source";
+  return {name + ": byte 8 | the end at byte 10 | expected 3 bytes here" + hint,
+          name + ": byte 11 | the end at byte 10 | expected 0 bytes here" + hint,
+          name + ": byte -1 | the end at byte 10 | expected 1 bytes here" + hint,
+          name + ": byte 9223372036854775807 | the end at byte 10 | expected 1 bytes here" + hint};
 }
 
 TEST(MemorySource, ReadsRangesWithinAndNoOthers) {
   const std::string_view digits = "0123456789";
   const MemorySource source("memory", std::as_bytes(std::span(digits)));
-  ExpectReadsTenDigits(source);
-  ExpectRefusesOtherRanges(source);
+  EXPECT_EQ(source.Size(), 10);
+  EXPECT_EQ(RangesWithin(source), (std::vector<std::string>{"0123456789", "34", ""}));
+  EXPECT_EQ(RangesBeside(source), RefusalsBeside("memory"));
 }
 
 TEST_F(ByteSourceTest, FileReadsRangesWithinAndNoOthers) {
@@ -56,8 +54,9 @@ TEST_F(ByteSourceTest, FileReadsRangesWithinAndNoOthers) {
   ASSERT_TRUE(opened);
   const FileSource source = *std::move(opened);
   EXPECT_EQ(source.Name(), PathTo("digits"));
-  ExpectReadsTenDigits(source);
-  ExpectRefusesOtherRanges(source);
+  EXPECT_EQ(source.Size(), 10);
+  EXPECT_EQ(RangesWithin(source), (std::vector<std::string>{"0123456789", "34", ""}));
+  EXPECT_EQ(RangesBeside(source), RefusalsBeside(PathTo("digits")));
 }
 
 TEST_F(ByteSourceTest, RefusesAFileThatShrinks) {
@@ -91,22 +90,29 @@ TEST_F(ByteSourceTest, RefusesWhatIsNoRegularFile) {
             std::string("a\0b", 3) + " | a NUL byte in the path |  | ");
 }
 
+// What `act` returns when it may not read as root may; nothing when it cannot be kept from it.
+std::optional<std::string> WithoutRoot(const std::function<std::string()>& act) {
+  constexpr uid_t kNobody = 65534;
+  if (geteuid() != 0) {
+    return act();
+  }
+  if (seteuid(kNobody) != 0) {
+    return std::nullopt;
+  }
+  const std::string result = act();
+  CHECK(seteuid(0) == 0);
+  return result;
+}
+
 TEST_F(ByteSourceTest, RefusesAFileWithoutPermission) {
   const std::string path = MakeFile("secret", "x");
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
   ASSERT_EQ(chmod(Folder().c_str(), 0755), 0);
-  const uid_t self = geteuid();
-  constexpr uid_t kNobody = 65534;
-  if (self == 0 && seteuid(kNobody) != 0) {  // root may read anything
+  const auto line = WithoutRoot([&path] { return ErrorLine(FileSource::Open(path)); });
+  if (!line) {
     GTEST_SKIP() << "cannot act as another user";
   }
-  const Result<FileSource> source = FileSource::Open(path);
-  if (self == 0) {
-    ASSERT_EQ(seteuid(self), 0);
-  }
-  ASSERT_FALSE(source);
-  EXPECT_EQ(ErrorLine(source),
-            PathTo("") + "secret | Permission denied | expected a file to read | ");
+  EXPECT_EQ(*line, path + " | Permission denied | expected a file to read | ");
 }
 
 TEST_F(ByteSourceTest, ReadsAWholeFileUpToALimit) {

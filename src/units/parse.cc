@@ -1,5 +1,6 @@
 #include "units/parse.h"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
 #include <span>
@@ -51,35 +52,39 @@ bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// digits × 10^exponent. Without a point and an exponent it is the whole number typed.
+// digits × 10^exponent.
 struct Number {
   std::int64_t digits = 0;
   int exponent = 0;
+  bool too_long = false;
 };
 
-// Takes digits with at most one point; at most 18 of them count, leading zeros aside.
+// Takes digits with at most one point; nothing when there is no digit.
 std::optional<Number> TakeDigits(std::string_view& text) {
+  constexpr std::int64_t kMostDigits =
+      1'000'000'000'000'000'000;  // 18 of them, leading zeros aside
   Number number;
   bool any = false;
   bool point = false;
-  while (!text.empty() && (IsDigit(text.front()) || (text.front() == '.' && !point))) {
+  for (; !text.empty() && (IsDigit(text.front()) || (text.front() == '.' && !point));
+       text.remove_prefix(1)) {
     if (text.front() == '.') {
       point = true;
-    } else {
-      any = true;
-      if (number.digits >= 100'000'000'000'000'000) {
-        return std::nullopt;
-      }
+      continue;
+    }
+    any = true;
+    number.too_long = number.too_long || number.digits >= kMostDigits / 10;
+    if (!number.too_long) {
       number.digits = number.digits * 10 + (text.front() - '0');
       number.exponent -= point ? 1 : 0;
     }
-    text.remove_prefix(1);
   }
   return any ? std::optional(number) : std::nullopt;
 }
 
-// Takes "e9", "e+9" or "e-9" where a digit follows; of two digits at most.
+// Takes "e9", "e+9" or "e-9" where a digit follows.
 void TakeExponent(std::string_view& text, Number& number) {
+  constexpr int kFarAway = 1000;  // more decides nothing
   std::string_view rest = text;
   if (rest.empty() || (rest.front() != 'e' && rest.front() != 'E')) {
     return;
@@ -89,15 +94,15 @@ void TakeExponent(std::string_view& text, Number& number) {
   if (negative || rest.starts_with('+')) {
     rest.remove_prefix(1);
   }
+  if (rest.empty() || !IsDigit(rest.front())) {
+    return;
+  }
   int exponent = 0;
-  std::size_t digits = 0;
-  for (; digits < rest.size() && digits < 3 && IsDigit(rest[digits]); ++digits) {
-    exponent = exponent * 10 + (rest[digits] - '0');
+  for (; !rest.empty() && IsDigit(rest.front()); rest.remove_prefix(1)) {
+    exponent = std::min(kFarAway, exponent * 10 + (rest.front() - '0'));
   }
-  if (digits == 1 || digits == 2) {
-    number.exponent += negative ? -exponent : exponent;
-    text = rest.substr(digits);
-  }
+  number.exponent += negative ? -exponent : exponent;
+  text = rest;
 }
 
 std::optional<std::int64_t> FactorOf(std::string_view text, std::span<const Suffix> suffixes) {
@@ -123,6 +128,7 @@ struct Amount10 {
   std::int64_t whole = 0;  // rounded to nearest, ties up
   bool exact = true;       // nothing was rounded away
   bool too_large = false;  // past 2^53
+  bool has_unit = false;
 };
 
 Amount10 Evaluate(const Number& number, std::int64_t factor) {
@@ -146,7 +152,7 @@ Amount10 Evaluate(const Number& number, std::int64_t factor) {
   if (value > limit) {
     return {.too_large = true};
   }
-  return {static_cast<std::int64_t>(value), exact, false};
+  return {.whole = static_cast<std::int64_t>(value), .exact = exact};
 }
 
 // The sentences of one kind of amount.
@@ -160,6 +166,11 @@ constexpr Wording kBytesWording = {"a size", "expected one such as 80GB, 79.6GiB
 constexpr Wording kCountWording = {"a count", "expected one such as 4096, 1.5B, 70b or 1e12",
                                    "k, M, B and T are 10^3, 10^6, 10^9 and 10^12"};
 
+// Mixtral-8x7B has 46,702,792,704 parameters.
+constexpr Wording kExpertsWording = {
+    "a count", "expected the parameters in all, 46.7B for Mixtral-8x7B",
+    "experts share the rest of the network; or give the model's name or config.json"};
+
 tl::unexpected<Error> Refused(std::string_view text, std::string_view where, std::string_view why,
                               const Wording& wording) {
   const std::string shown(text.substr(0, 40));
@@ -168,6 +179,13 @@ tl::unexpected<Error> Refused(std::string_view text, std::string_view where, std
        .found = "\"" + shown + (shown.size() < text.size() ? "…" : "") + "\" " + std::string(why),
        .expected = std::string(wording.expected),
        .hint = std::string(wording.hint)});
+}
+
+// "8x7B", a mixture of experts; but not "0x10".
+bool IsExpertCount(std::string_view text) {
+  const std::size_t x = text.find_first_not_of("0123456789");
+  return !text.starts_with('0') && x != 0 && x < text.size() &&
+         (text[x] == 'x' || text[x] == 'X') && x + 1 < text.size() && IsDigit(text[x + 1]);
 }
 
 Result<Amount10> Parse(std::string_view text, std::string_view where,
@@ -182,10 +200,14 @@ Result<Amount10> Parse(std::string_view text, std::string_view where,
   if (!factor) {
     return Refused(text, where, "is not " + std::string(wording.what), wording);
   }
-  const Amount10 amount = Evaluate(*number, *factor);
+  if (number->too_long) {
+    return Refused(text, where, "has more than 18 digits", wording);
+  }
+  Amount10 amount = Evaluate(*number, *factor);
   if (amount.too_large) {
     return Refused(text, where, "is more than 2^53", wording);
   }
+  amount.has_unit = *factor > 1;
   return amount;
 }
 
@@ -196,10 +218,16 @@ Result<Bytes> ParseBytes(std::string_view text, std::string_view where) {
   if (!amount) {
     return tl::make_unexpected(amount.error());
   }
+  if (!amount->exact && !amount->has_unit) {
+    return Refused(text, where, "is not a whole number of bytes", kBytesWording);
+  }
   return Bytes(amount->whole);
 }
 
 Result<std::int64_t> ParseCount(std::string_view text, std::string_view where, Range range) {
+  if (IsExpertCount(text)) {
+    return Refused(text, where, "is not a count", kExpertsWording);
+  }
   const Result<Amount10> amount = Parse(text, where, kCountSuffixes, kCountWording);
   if (!amount) {
     return tl::make_unexpected(amount.error());
@@ -208,9 +236,7 @@ Result<std::int64_t> ParseCount(std::string_view text, std::string_view where, R
     return Refused(text, where, "is not a whole number", kCountWording);
   }
   if (!range.Holds(amount->whole)) {
-    return WrongUsage({.where = std::string(where),
-                       .found = "\"" + std::string(text) + "\" is out of range",
-                       .expected = ExpectedWholeNumber(range)});
+    return Refused(text, where, "is out of range", {"", ExpectedWholeNumber(range), ""});
   }
   return amount->whole;
 }

@@ -6,23 +6,22 @@
 #include <fmt/format.h>
 
 namespace fourpiles {
+
 std::string PrintBytes(Bytes bytes, ByteUnit unit) {
   static constexpr const char* kGibNames[] = {"bytes", "KiB", "MiB", "GiB"};
   static constexpr const char* kGbNames[] = {"bytes", "kB", "MB", "GB"};
   const double base = unit == ByteUnit::kGib ? 1024.0 : 1000.0;
-  const double magnitude = std::abs(static_cast<double>(bytes.value()));
+  const auto value = static_cast<double>(bytes.value());
+  const double magnitude = std::abs(value);
   int power = 3;
-  double factor = base * base * base;
-  if (magnitude < 0.1 * factor) {
-    power = magnitude >= base * base ? 2 : magnitude >= base ? 1 : 0;
-    factor = std::pow(base, power);
+  if (magnitude < 0.1 * std::pow(base, power)) {
+    power = magnitude < base ? 0 : magnitude + 0.05 * base < base * base ? 1 : 2;  // as rounded
   }
   const char* const name = (unit == ByteUnit::kGib ? kGibNames : kGbNames)[power];
   if (power == 0) {
-    return fmt::format("{} {}", bytes.value(), name);
+    return fmt::format("{} {}", bytes.value(), bytes.value() == 1 ? "byte" : name);
   }
-  const double value = static_cast<double>(bytes.value()) / factor;
-  return power == 3 ? fmt::format("{:.2f} {}", value, name) : fmt::format("{:.1f} {}", value, name);
+  return fmt::format("{:.{}f} {}", value / std::pow(base, power), power == 3 ? 2 : 1, name);
 }
 
 std::string PrintGrouped(std::int64_t value) {
@@ -34,18 +33,20 @@ std::string PrintGrouped(std::int64_t value) {
   return text;
 }
 
-std::string PrintCount(std::int64_t value) {
-  struct Step {
-    double from;
-    const char* name;
-  };
-  static constexpr Step kSteps[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}};
-  for (const Step& step : kSteps) {
-    if (static_cast<double>(value) >= step.from) {
-      return fmt::format("{:.3g} {}", static_cast<double>(value) / step.from, step.name);
-    }
+std::string PrintCount(std::int64_t count) {
+  static constexpr const char* kNames[] = {"M", "B", "T"};
+  const auto value = static_cast<double>(count);
+  if (std::abs(value) < 1e6) {
+    return fmt::to_string(count);
   }
-  return fmt::to_string(value);
+  double factor = 1e6;
+  std::size_t step = 0;
+  for (; step + 1 < std::size(kNames) && std::abs(value) >= 999.5 * factor; ++step) {
+    factor *= 1000;  // 999.5 M prints as 1 B, not as 1000 M
+  }
+  const double scaled = value / factor;
+  return std::abs(scaled) < 999.5 ? fmt::format("{:.3g} {}", scaled, kNames[step])
+                                  : fmt::format("{:.0f} {}", scaled, kNames[step]);
 }
 
 }  // namespace fourpiles

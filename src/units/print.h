@@ -17,7 +17,7 @@ std::string PrintBytes(Bytes bytes, ByteUnit unit = ByteUnit::kGib);
 // "8,030,261,248".
 std::string PrintGrouped(std::int64_t value);
 
-// "8.03 B", "350 M", "4096": three digits of a large count.
-std::string PrintCount(std::int64_t value);
+// "8.03 B", "350 M", "4096": three digits of a count from a million on.
+std::string PrintCount(std::int64_t count);
 
 }  // namespace fourpiles
