@@ -15,12 +15,6 @@ tl::unexpected<Error> TooLarge(const std::string& what) {
                      .hint = "check the batch size, the sequence length and the parameter count"});
 }
 
-// Names a layer of a block once, for the storages that one action creates.
-std::string LayerName(const Action& action, const Network& network) {
-  const Block& block = network.blocks[static_cast<std::size_t>(action.block)];
-  return WithNumber(block.name, block.first + action.layer);
-}
-
 class Player {
  public:
   Player(const Part& part, const Profile& profile) : part_(part), profile_(profile) {}
@@ -44,7 +38,7 @@ class Player {
   // What the operators of the layer keep is born here.
   Result<void> Forward(const Action& action, Moment moment) {
     const Block& block = part_.network.blocks[static_cast<std::size_t>(action.block)];
-    const std::string layer = LayerName(action, part_.network);
+    const std::string layer = LayerName(block, action.layer);
     for (const Operator& op : block.operators) {
       for (SavedTensor& saved : profile_.layer(op, part_.shapes)) {
         const Checked bytes = StorageBytes(saved.elements, saved.format);
@@ -79,9 +73,9 @@ class Player {
     }
     const Checked bytes = StorageBytes(elements, *part_.born_gradients);
     if (!bytes.ok()) {
-      return TooLarge("gradients of " + LayerName(action, part_.network));
+      return TooLarge("gradients of " + LayerName(block, action.layer));
     }
-    tape_.storages.push_back({.what = "gradients of " + LayerName(action, part_.network),
+    tape_.storages.push_back({.what = "gradients of " + LayerName(block, action.layer),
                               .pile = Pile::kGradients,
                               .format = std::string(part_.born_gradients->name),
                               .elements = Elements(elements),

@@ -38,6 +38,13 @@ std::vector<Action> ServingSchedule() {
   return {{.kind = ActionKind::kServe}};
 }
 
+std::string LayerName(const Block& block, std::int64_t layer) {
+  if (block.name.empty() && !block.parameters.empty()) {
+    return block.parameters.front().name;
+  }
+  return WithNumber(block.name, block.first + layer);
+}
+
 std::string MomentName(const Action& action, const Network& network) {
   if (action.kind == ActionKind::kStep) {
     return "optimizer step";
@@ -47,7 +54,7 @@ std::string MomentName(const Action& action, const Network& network) {
   }
   const Block& block = network.blocks[static_cast<std::size_t>(action.block)];
   return fmt::format("{} of {}", action.kind == ActionKind::kForward ? "forward" : "backward",
-                     WithNumber(block.name, block.first + action.layer));
+                     LayerName(block, action.layer));
 }
 
 }  // namespace fourpiles

@@ -28,6 +28,9 @@ std::vector<Action> TrainingSchedule(const Network& network, std::int64_t micro_
 // Serving holds what it holds: one moment.
 std::vector<Action> ServingSchedule();
 
+// "model.layers.3"; of a block without a name, its first parameter's.
+std::string LayerName(const Block& block, std::int64_t layer);
+
 // "backward of model.layers.3".
 std::string MomentName(const Action& action, const Network& network);
 
