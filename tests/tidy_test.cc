@@ -49,6 +49,18 @@ TEST(Includes, OfTestsMayBeAnything) {
   EXPECT_EQ(IncludeFaults({"tests/a_test.cc", "#include \"cli/command.h\"\n"}), Faults());
 }
 
+TEST(Includes, OfTheOwnHeaderComeFirst) {
+  const std::vector<TextFile> tree = {
+      {"src/base/json.h", ""},
+      {"src/base/json.cc", "// Text.\n\n#include \"base/json.h\"\n\n#include <string>\n"},
+      {"src/base/range.h", ""},
+      {"src/base/range.cc", "#include <string>\n\n#include \"base/range.h\"\n"},
+      {"src/base/alone.cc", "#include <string>\n"},
+  };
+  EXPECT_EQ(FirstIncludeFaults(tree),
+            Faults({"src/base/range.cc: does not include src/base/range.h first"}));
+}
+
 TEST(HeavyHeaders, StandOnlyWhereListed) {
   EXPECT_EQ(HeavyHeaderFaults({"cli/command_line.cc", "#include <CLI/CLI.hpp>\n"}), Faults());
   EXPECT_EQ(HeavyHeaderFaults({"cli/main.cc", "#include <CLI/CLI.hpp>\n"}),
@@ -60,7 +72,7 @@ TEST(HeavyHeaders, GoogleTestIsForTests) {
   EXPECT_EQ(HeavyHeaderFaults({"src/base/json_test.cc", "#include <gtest/gtest.h>\n"}), Faults());
   EXPECT_EQ(HeavyHeaderFaults({"src/base/json.h", "#include <gtest/gtest.h>\n"}),
             Faults({"src/base/json.h:1: includes gtest/gtest.h, a heavy header that is for "
-                    "_test.cc"}));
+                    "_test.cc src/base/testing.h"}));
 }
 
 TEST(Length, MayBe500Lines) {
@@ -151,6 +163,9 @@ TEST(Tree, IsRead) {
 }
 TEST(Tree, IncludesOneWay) {
   EXPECT_EQ(FaultsOfTree(IncludeFaults), "");
+}
+TEST(Tree, IncludesTheOwnHeaderFirst) {
+  EXPECT_EQ(FaultsOfTree(FirstIncludeFaults), "");
 }
 TEST(Tree, KeepsHeavyHeadersApart) {
   EXPECT_EQ(FaultsOfTree(HeavyHeaderFaults), "");

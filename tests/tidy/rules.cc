@@ -29,7 +29,7 @@ constexpr std::array<HeavyHeader, 6> kHeavyHeaders = {{
     {"nlohmann/", "src/base/json_fault.cc src/base/json_write.cc fuzz/json_fuzz.cc"},
     {"simdjson", "src/base/json_read.cc"},
     {"hwy/", ""},
-    {"gtest/", "_test.cc"},
+    {"gtest/", "_test.cc src/base/testing.h"},
     {"benchmark/", "bench/"},
 }};
 
@@ -223,6 +223,22 @@ Faults TodoFaults(const TextFile& file) {
     if (at != std::string_view::npos && !line.text.substr(at + kTodo.size()).starts_with("(#")) {
       faults.push_back(fmt::format("{}:{}: {} without an issue; write {}(#12)", file.path,
                                    line.number, kTodo, kTodo));
+    }
+  }
+  return faults;
+}
+
+Faults FirstIncludeFaults(std::span<const TextFile> tree) {
+  Faults faults;
+  for (const TextFile& file : tree) {
+    if (!file.path.ends_with(".cc")) {
+      continue;
+    }
+    const std::string header = file.path.substr(0, file.path.size() - 2) + "h";
+    const std::vector<Include> includes = Includes(file);
+    if (Find(tree, header) != nullptr &&
+        (includes.empty() || !header.ends_with(includes.front().path))) {
+      faults.push_back(fmt::format("{}: does not include {} first", file.path, header));
     }
   }
   return faults;

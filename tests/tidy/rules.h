@@ -30,6 +30,8 @@ Faults LengthFaults(const TextFile& file);
 Faults NameFaults(const TextFile& file);
 // What is left to do has an issue.
 Faults TodoFaults(const TextFile& file);
+// foo.cc includes foo.h first, which shows that foo.h compiles alone.
+Faults FirstIncludeFaults(std::span<const TextFile> tree);
 // A build that is up to date does nothing: no glob is looked through at each build.
 Faults GlobFaults(const TextFile& file);
 // Each .cc file is named in the nearest CMakeLists.txt: a test that is not built cannot fail.
