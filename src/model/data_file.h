@@ -1,6 +1,7 @@
 #pragma once
 
-// The records of data/ that are compiled in: data/embed.cmake makes each function below.
+// The records of data/ that are compiled in: data/embed.cmake makes the function below, and
+// those that step and plan declare where they read them.
 
 #include <span>
 #include <string_view>
@@ -12,9 +13,6 @@ struct DataFile {
   std::string_view text;  // JSON
 };
 
-std::span<const DataFile> ModelFiles();  // sorted by name, as the next
-std::span<const DataFile> DeviceFiles();
-std::span<const DataFile> RecipeFiles();  // one file, an array of records, as the next
-std::span<const DataFile> OptimizerFiles();
+std::span<const DataFile> ModelFiles();  // sorted by name
 
 }  // namespace fourpiles

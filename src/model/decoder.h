@@ -16,7 +16,7 @@
 namespace fourpiles {
 
 // A network with more layers is a mistake; and it bounds the work for a hostile file.
-inline constexpr Range kLayers = {1, 1 << 16};
+inline constexpr Range kLayers = {1, 1 << 12};
 // Experts of one layer.
 inline constexpr Range kExperts = {1, 1 << 16};
 

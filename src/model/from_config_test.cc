@@ -299,7 +299,7 @@ TEST(NetworkFromConfig, RefusesAFieldThatDoesNotFit) {
        "error: config.json: hidden_size: the string \"64\", expected a whole number from 1 to "
        "1073741824\nhint: write the number without quotes"},
       {"num_hidden_layers", "0",
-       "error: config.json: num_hidden_layers: 0, expected a whole number from 1 to 65536"},
+       "error: config.json: num_hidden_layers: 0, expected a whole number from 1 to 4096"},
       {"num_attention_heads", "5",
        "error: config.json: num_key_value_heads: 2, expected a divisor of num_attention_heads, 5"},
       {"num_key_value_heads", "3",

@@ -4,14 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/nearest_name.h"
 
 namespace fourpiles {
 namespace {
-
-char LowerCase(char c) {
-  return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 std::string_view LastPart(std::string_view path) {
   const std::size_t slash = path.rfind('/');

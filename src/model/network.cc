@@ -94,11 +94,11 @@ Result<void> CheckNetwork(const Network& network, std::string_view where) {
   for (const Block& block : network.blocks) {
     elements = elements + CheckedElements(block);
     if (!elements.ok()) {
-      return BadInput(
-          {.where = std::string(where),
-           .found = fmt::format("the tensors up to {} have more than 2^53 elements", block.name),
-           .expected = "expected a network of this world",
-           .hint = "look for a number with too many digits"});
+      return BadInput({.where = std::string(where),
+                       .found = fmt::format("the tensors up to {} have more than 2^53 elements",
+                                            WithNumber(block.name, block.first + block.repeat - 1)),
+                       .expected = "expected at most 2^53",
+                       .hint = "look for a number with too many digits"});
     }
   }
   Checked cached = 0;
@@ -110,7 +110,7 @@ Result<void> CheckNetwork(const Network& network, std::string_view where) {
   if (!cached.ok()) {
     return BadInput({.where = std::string(where),
                      .found = "the caches of one token have more than 2^53 elements",
-                     .expected = "expected a network of this world",
+                     .expected = "expected at most 2^53",
                      .hint = "look for a number with too many digits"});
   }
   return {};
