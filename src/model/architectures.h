@@ -19,6 +19,7 @@ Network BuildGlm4(Record& config);
 Network BuildLlama(Record& config);
 Network BuildMistral(Record& config);
 Network BuildOlmo2(Record& config);
+Network BuildOlmo3(Record& config);
 Network BuildPhi3(Record& config);
 Network BuildQwen(Record& config);
 Network BuildQwen2(Record& config);

@@ -47,14 +47,21 @@ void RequireDivisor(Record& config, std::string_view key, std::int64_t part, con
   }
 }
 
-Heads ReadHeads(Record& config) {
-  Heads heads = {.hidden_size = config.Count("hidden_size"),
-                 .query = config.Count("num_attention_heads")};
-  heads.key_value = config.CountOr("num_key_value_heads", heads.query);
+std::int64_t CountOrDefault(Record& config, std::string_view key,
+                            std::optional<std::int64_t> otherwise, Range range) {
+  return otherwise ? config.CountOr(key, *otherwise, range) : config.Count(key, range);
+}
+
+Heads ReadHeads(Record& config, const FamilyDefaults& defaults) {
+  Heads heads = {
+      .hidden_size = config.Count("hidden_size"),
+      .query = CountOrDefault(config, "num_attention_heads", defaults.num_attention_heads)};
+  heads.key_value =
+      config.CountOr("num_key_value_heads", defaults.num_key_value_heads.value_or(heads.query));
   RequireDivisor(config, "num_key_value_heads", heads.key_value,
                  {"num_attention_heads", heads.query});
-  if (config.Has("head_dim")) {
-    heads.head_dim = config.Count("head_dim");
+  if (config.Has("head_dim") || defaults.head_dim) {
+    heads.head_dim = CountOrDefault(config, "head_dim", defaults.head_dim);
     return heads;
   }
   RequireDivisor(config, "num_attention_heads", heads.query, {"hidden_size", heads.hidden_size},
@@ -63,15 +70,19 @@ Heads ReadHeads(Record& config) {
   return heads;
 }
 
-Decoder ReadDecoder(Record& config, bool tied) {
-  return {.heads = ReadHeads(config),
+Decoder ReadDecoder(Record& config, const FamilyDefaults& defaults) {
+  return {.heads = ReadHeads(config, defaults),
           .num_hidden_layers = config.Count("num_hidden_layers", kLayers),
-          .vocab_size = config.Count("vocab_size"),
-          .tie_word_embeddings = config.Flag("tie_word_embeddings", tied)};
+          .vocab_size = CountOrDefault(config, "vocab_size", defaults.vocab_size),
+          .tie_word_embeddings = config.Flag("tie_word_embeddings", defaults.tie_word_embeddings)};
 }
 
 bool EveryOtherLayer(std::int64_t layer) {
   return layer % 2 == 0;
+}
+
+bool AllButEveryFourth(std::int64_t layer) {
+  return (layer + 1) % 4 != 0;
 }
 
 std::vector<std::string> ReadLayerTypes(
@@ -85,14 +96,19 @@ std::vector<std::string> ReadLayerTypes(
 }
 
 Windows ReadWindows(Record& config, std::int64_t num_hidden_layers, const SlidingRule& slides,
-                    std::string_view key) {
+                    const WindowKey& length) {
+  const std::vector<std::string> types =
+      ReadLayerTypes(config, num_hidden_layers, [&slides](std::int64_t layer) {
+        return slides(layer) ? "sliding_attention" : "full_attention";
+      });
+  std::optional<std::int64_t> window;  // read once, and only where a layer has one
   Windows windows;
-  for (const std::string& type :
-       ReadLayerTypes(config, num_hidden_layers, [&slides](std::int64_t layer) {
-         return slides(layer) ? "sliding_attention" : "full_attention";
-       })) {
+  for (const std::string& type : types) {
     const bool windowed = type == "sliding_attention" || type == "chunked_attention";
-    windows.push_back(windowed ? std::optional(config.Count(key)) : std::nullopt);
+    if (windowed && !window) {
+      window = CountOrDefault(config, length.key, length.otherwise);
+    }
+    windows.push_back(windowed ? window : std::nullopt);
   }
   return windows;
 }

@@ -35,7 +35,43 @@ struct Decoder {
 inline constexpr bool kTied = true;
 inline constexpr bool kUntied = false;
 
-Decoder ReadDecoder(Record& config, bool tied);
+// What a config.json means that leaves a key out: the defaults of the family's configuration class
+// in transformers (src/transformers/models/NAME/configuration_NAME.py). Without one here the key is
+// required; but num_key_value_heads is then num_attention_heads, and head_dim is hidden_size /
+// num_attention_heads.
+struct FamilyDefaults {
+  bool tie_word_embeddings = kUntied;
+  std::optional<std::int64_t> num_attention_heads = {};
+  std::optional<std::int64_t> num_key_value_heads = {};
+  std::optional<std::int64_t> head_dim = {};
+  std::optional<std::int64_t> vocab_size = {};
+  std::optional<std::int64_t> sliding_window = {};
+  std::optional<std::int64_t> num_local_experts = {};
+};
+
+inline constexpr FamilyDefaults kLlamaDefaults = {};  // and of all that are not below
+inline constexpr FamilyDefaults kCohereDefaults = {.tie_word_embeddings = kTied};
+inline constexpr FamilyDefaults kGemmaDefaults = {.tie_word_embeddings = kTied, .head_dim = 256};
+inline constexpr FamilyDefaults kGemma2Defaults = {
+    .tie_word_embeddings = kTied, .head_dim = 256, .sliding_window = 4096};
+inline constexpr FamilyDefaults kGemma3Defaults = {.tie_word_embeddings = kTied,
+                                                   .num_attention_heads = 8,
+                                                   .num_key_value_heads = 4,
+                                                   .head_dim = 256,
+                                                   .vocab_size = 262'208,
+                                                   .sliding_window = 4096};
+inline constexpr FamilyDefaults kGemma4Defaults = {.tie_word_embeddings = kTied};
+inline constexpr FamilyDefaults kGptOssDefaults = {
+    .head_dim = 64, .sliding_window = 128, .num_local_experts = 128};
+inline constexpr FamilyDefaults kMixtralDefaults = {.num_local_experts = 8};
+inline constexpr FamilyDefaults kOlmo3Defaults = {.sliding_window = 4096};
+inline constexpr FamilyDefaults kQwen3Defaults = {.head_dim = 128};
+
+// The count under `key`, else the family's default, else a refusal.
+std::int64_t CountOrDefault(Record& config, std::string_view key,
+                            std::optional<std::int64_t> otherwise, Range range = kCounts);
+
+Decoder ReadDecoder(Record& config, const FamilyDefaults& defaults = kLlamaDefaults);
 
 // Refuses `key`, of value `part`, where it does not divide the whole.
 struct Whole {
@@ -45,18 +81,24 @@ struct Whole {
 void RequireDivisor(Record& config, std::string_view key, std::int64_t part, const Whole& whole,
                     std::string_view hint = {});
 
-// The heads alone, where head_dim is hidden_size / num_attention_heads unless it is given.
-Heads ReadHeads(Record& config);
+// The heads alone.
+Heads ReadHeads(Record& config, const FamilyDefaults& defaults = kLlamaDefaults);
 
 // Which layers see a window when there are no layer_types.
 using SlidingRule = std::function<bool(std::int64_t layer)>;
-bool EveryOtherLayer(std::int64_t layer);  // 0, 2, 4 …
+bool EveryOtherLayer(std::int64_t layer);    // 0, 2, 4 …
+bool AllButEveryFourth(std::int64_t layer);  // not 3, 7, 11 …
 
-// For each layer its window, in tokens: by layer_types, else where the rule says so. `key` has its
-// length.
+// The key that has the length of the windows, and what it is without that key.
+struct WindowKey {
+  std::string_view key = "sliding_window";
+  std::optional<std::int64_t> otherwise = {};
+};
+
+// For each layer its window, in tokens: by layer_types, else where the rule says so.
 using Windows = std::vector<std::optional<std::int64_t>>;
 Windows ReadWindows(Record& config, std::int64_t num_hidden_layers, const SlidingRule& slides,
-                    std::string_view key = "sliding_window");
+                    const WindowKey& length = {});
 
 // sliding_window in every layer, where the config has it; none where it has not.
 Windows WindowsWhereGiven(Record& config, std::int64_t num_hidden_layers);

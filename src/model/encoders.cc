@@ -3,7 +3,9 @@
 // Names and shapes: huggingface/transformers, models/{bert,vit}. `architectures` says which head
 // the checkpoint has; without it, it is the bare model.
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "model/architectures.h"
@@ -66,6 +68,62 @@ Parameters MaskedWordHead(std::int64_t vocab_size, std::int64_t hidden_size) {
   return head;
 }
 
+// What stands after the layers of BERT, by the class that made the checkpoint
+// (models/bert/modeling_bert.py).
+struct BertHead {
+  std::string_view architecture;
+  bool pooler = false;
+  bool words = false;                // cls.predictions
+  bool next_sentence = false;        // cls.seq_relationship
+  std::string_view classifier = {};  // the name of its linear layer
+  std::int64_t labels = 0;           // its outputs; 0: as many as the config has labels
+};
+
+constexpr BertHead kBertHeads[] = {
+    {.architecture = "BertModel", .pooler = true},
+    {.architecture = "BertForMaskedLM", .words = true},
+    {.architecture = "BertForPreTraining", .pooler = true, .words = true, .next_sentence = true},
+    {.architecture = "BertForQuestionAnswering", .classifier = "qa_outputs", .labels = 2},
+    {.architecture = "BertForSequenceClassification", .pooler = true, .classifier = "classifier"},
+    {.architecture = "BertForTokenClassification", .classifier = "classifier"},
+};
+
+const BertHead* FindBertHead(std::string_view architecture) {
+  const auto* head = std::find_if(
+      std::begin(kBertHeads), std::end(kBertHeads),
+      [architecture](const BertHead& row) { return row.architecture == architecture; });
+  return head == std::end(kBertHeads) ? nullptr : head;
+}
+
+// How many classes the head of a classifier tells apart.
+std::int64_t LabelCount(Record& config) {
+  constexpr std::int64_t kLabels = 2;  // of a configuration that names none (transformers)
+  return config.MemberCount("id2label", config.CountOr("num_labels", kLabels));
+}
+
+struct EncoderSize {
+  std::int64_t hidden_size = 1;
+  std::int64_t vocab_size = 1;
+};
+
+void AddBertHead(Network& network, Record& config, const BertHead& head, const EncoderSize& size) {
+  const std::int64_t hidden_size = size.hidden_size;
+  if (head.pooler) {
+    AddBlock(network, head.architecture == "BertModel" ? "pooler.dense" : "bert.pooler.dense",
+             Linear({hidden_size, hidden_size}, Divide::kNot, true));
+  }
+  if (head.words) {
+    AddBlock(network, "cls.predictions", MaskedWordHead(size.vocab_size, hidden_size));
+  }
+  if (head.next_sentence) {
+    AddBlock(network, "cls.seq_relationship", Linear({2, hidden_size}, Divide::kNot, true));
+  }
+  if (!head.classifier.empty()) {
+    const std::int64_t labels = head.labels > 0 ? head.labels : LabelCount(config);
+    AddBlock(network, head.classifier, Linear({labels, hidden_size}, Divide::kNot, true));
+  }
+}
+
 }  // namespace
 
 Network BuildBert(Record& config) {
@@ -74,7 +132,9 @@ Network BuildBert(Record& config) {
   const Encoder sizes = ReadEncoder(config);
   const std::int64_t vocab_size = config.Count("vocab_size");
   const std::string architecture = Architecture(config, "BertModel");
-  const std::string base = architecture == "BertModel" ? "" : "bert.";
+  const BertHead* known = FindBertHead(architecture);
+  const BertHead& head = known == nullptr ? kBertHeads[0] : *known;
+  const std::string base = head.architecture == "BertModel" ? "" : "bert.";
   Network network;
   AddBlock(network, base + "embeddings", BertEmbeddings(config, sizes.hidden_size));
   AddLayers(network, base + "encoder.layer.{}", sizes.num_hidden_layers, [&](std::int64_t) {
@@ -82,15 +142,9 @@ Network BuildBert(Record& config) {
     Append(layer.parameters, Norms(kNorms, sizes.hidden_size, true));
     return layer;
   });
-  const LinearSize square = {sizes.hidden_size, sizes.hidden_size};
-  if (architecture != "BertForMaskedLM") {
-    AddBlock(network, base + "pooler.dense", Linear(square, Divide::kNot, true));
-  }
-  if (architecture == "BertForMaskedLM" || architecture == "BertForPreTraining") {
-    AddBlock(network, "cls.predictions", MaskedWordHead(vocab_size, sizes.hidden_size));
-  }
-  if (architecture == "BertForPreTraining") {
-    AddBlock(network, "cls.seq_relationship", Linear({2, sizes.hidden_size}, Divide::kNot, true));
+  AddBertHead(network, config, head, {.hidden_size = sizes.hidden_size, .vocab_size = vocab_size});
+  if (known == nullptr) {
+    network.left_out.push_back("the head of " + architecture);
   }
   network.num_hidden_layers = sizes.num_hidden_layers;
   network.hidden_size = sizes.hidden_size;
@@ -124,9 +178,7 @@ Network BuildVit(Record& config) {
   });
   AddBlock(network, base + "layernorm", Norm(hidden_size, true));
   if (classifies) {
-    constexpr std::int64_t kLabels = 2;  // of a configuration that names none (transformers)
-    AddBlock(network, "classifier",
-             Linear({config.MemberCount("id2label", kLabels), hidden_size}, Divide::kNot, true));
+    AddBlock(network, "classifier", Linear({LabelCount(config), hidden_size}, Divide::kNot, true));
   } else {
     AddBlock(network, "pooler.dense", Linear({hidden_size, hidden_size}, Divide::kNot, true));
   }

@@ -45,7 +45,7 @@ constexpr Architecture kArchitectures[] = {
     {"mixtral", BuildMixtral},
     {"nemotron_h", BuildNemotronH},
     {"olmo2", BuildOlmo2},
-    {"olmo3", BuildOlmo2},
+    {"olmo3", BuildOlmo3},
     {"opt", BuildOpt},
     {"phi", BuildPhi},
     {"phi3", BuildPhi3},
@@ -110,6 +110,8 @@ Result<Network> Build(const Json& config, std::string_view where) {
       network.stored_format = record.Format(key);
     }
   }
+  network.quantization =
+      record.MemberText("quantization_config", "quant_method", "unknown method").value_or("");
   TRY_VOID(record.Finish());
   TRY_VOID(CheckNetwork(network, where));
   AddLayerOperators(network);
@@ -120,7 +122,8 @@ Result<Network> Build(const Json& config, std::string_view where) {
 // too.
 Json WithOuterFields(const Json& text_config, const Json& outer) {
   Json::Object merged = *text_config.AsObject();
-  for (const std::string_view key : {"tie_word_embeddings", "torch_dtype", "dtype"}) {
+  for (const std::string_view key :
+       {"tie_word_embeddings", "torch_dtype", "dtype", "quantization_config"}) {
     const Json* value = outer.Find(key);
     if (value == nullptr || value->IsNull()) {
       continue;

@@ -25,7 +25,7 @@ struct Gemma4 {
 };
 
 Gemma4 ReadGemma4(Record& config) {
-  Gemma4 sizes = {.decoder = ReadDecoder(config, kTied)};
+  Gemma4 sizes = {.decoder = ReadDecoder(config, kGemma4Defaults)};
   const std::int64_t layers = sizes.decoder.num_hidden_layers;
   sizes.keys_are_values = config.Flag("attention_k_eq_v", false);
   sizes.global = sizes.decoder.heads;

@@ -170,7 +170,9 @@ std::vector<std::string_view> FalconNorms(Record& config) {
 
 std::int64_t FalconKeyValueHeads(Record& config, std::int64_t heads) {
   if (config.Flag("new_decoder_architecture", false)) {
-    return config.CountOr("num_kv_heads", heads);
+    const std::int64_t key_value = config.CountOr("num_kv_heads", heads);
+    RequireDivisor(config, "num_kv_heads", key_value, {"num_attention_heads", heads});
+    return key_value;
   }
   return config.Flag("multi_query", true) ? 1 : heads;
 }
@@ -242,7 +244,7 @@ Network BuildOpt(Record& config) {
 
 // Phi-1 to 2: one norm before both parts, which run side by side, and biases everywhere.
 Network BuildPhi(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   const std::int64_t hidden_size = decoder.heads.hidden_size;
   const std::int64_t intermediate_size = config.Count("intermediate_size");
   const bool head_norms = config.Flag("qk_layernorm", false);

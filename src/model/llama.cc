@@ -55,7 +55,7 @@ Windows QwenWindows(Record& config, std::int64_t num_hidden_layers) {
 }
 
 Network BuildLlama(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   const bool bias = config.Flag("attention_bias", false);
   return LlamaNetwork(decoder, {.attention = {.qkv_bias = bias, .output_bias = bias}},
                       NoWindows(decoder),
@@ -63,19 +63,19 @@ Network BuildLlama(Record& config) {
 }
 
 Network BuildMistral(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   return LlamaNetwork(decoder, {}, WindowsWhereGiven(config, decoder.num_hidden_layers),
                       DenseMlp(config, decoder));
 }
 
 Network BuildQwen2(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   return LlamaNetwork(decoder, {.attention = {.qkv_bias = true}},
                       QwenWindows(config, decoder.num_hidden_layers), DenseMlp(config, decoder));
 }
 
 Network BuildQwen3(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config, kQwen3Defaults);
   const bool bias = config.Flag("attention_bias", false);
   return LlamaNetwork(
       decoder,
@@ -83,33 +83,50 @@ Network BuildQwen3(Record& config) {
       QwenWindows(config, decoder.num_hidden_layers), DenseMlp(config, decoder));
 }
 
-Network BuildOlmo2(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+namespace {
+
+Network OlmoNetwork(Record& config, const Decoder& decoder, const Windows& windows) {
   const bool bias = config.Flag("attention_bias", false);
   return LlamaNetwork(
       decoder,
       {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = HeadNorm::kAllHeads},
        .norms = kNormsAfter},
-      WindowsWhereGiven(config, decoder.num_hidden_layers), DenseMlp(config, decoder));
+      windows, DenseMlp(config, decoder));
+}
+
+}  // namespace
+
+Network BuildOlmo2(Record& config) {
+  const Decoder decoder = ReadDecoder(config);
+  return OlmoNetwork(config, decoder, WindowsWhereGiven(config, decoder.num_hidden_layers));
+}
+
+Network BuildOlmo3(Record& config) {
+  const Decoder decoder = ReadDecoder(config, kOlmo3Defaults);
+  return OlmoNetwork(config, decoder,
+                     ReadWindows(config, decoder.num_hidden_layers, AllButEveryFourth,
+                                 {.otherwise = kOlmo3Defaults.sliding_window}));
 }
 
 Network BuildGemma(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kTied);
+  const Decoder decoder = ReadDecoder(config, kGemmaDefaults);
   const bool bias = config.Flag("attention_bias", false);
   return LlamaNetwork(decoder, {.attention = {.qkv_bias = bias, .output_bias = bias}},
                       NoWindows(decoder), DenseMlp(config, decoder));
 }
 
 Network BuildGemma2(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kTied);
+  const Decoder decoder = ReadDecoder(config, kGemma2Defaults);
   const bool bias = config.Flag("attention_bias", false);
-  return LlamaNetwork(
-      decoder, {.attention = {.qkv_bias = bias, .output_bias = bias}, .norms = kNormsAround},
-      ReadWindows(config, decoder.num_hidden_layers, EveryOtherLayer), DenseMlp(config, decoder));
+  return LlamaNetwork(decoder,
+                      {.attention = {.qkv_bias = bias, .output_bias = bias}, .norms = kNormsAround},
+                      ReadWindows(config, decoder.num_hidden_layers, EveryOtherLayer,
+                                  {.otherwise = kGemma2Defaults.sliding_window}),
+                      DenseMlp(config, decoder));
 }
 
 Network BuildGemma3(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kTied);
+  const Decoder decoder = ReadDecoder(config, kGemma3Defaults);
   const bool bias = config.Flag("attention_bias", false);
   const std::int64_t pattern = config.CountOr("sliding_window_pattern", 6, kLayers);
   return LlamaNetwork(
@@ -117,7 +134,8 @@ Network BuildGemma3(Record& config) {
       {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = HeadNorm::kEachHead},
        .norms = kNormsAround},
       ReadWindows(config, decoder.num_hidden_layers,
-                  [pattern](std::int64_t layer) { return (layer + 1) % pattern != 0; }),
+                  [pattern](std::int64_t layer) { return (layer + 1) % pattern != 0; },
+                  {.otherwise = kGemma3Defaults.sliding_window}),
       DenseMlp(config, decoder));
 }
 
@@ -126,7 +144,7 @@ Network BuildGlm4(Record& config) {
   static constexpr std::array<std::string_view, 4> kNorms = {
       "input_layernorm", "post_self_attn_layernorm", "post_attention_layernorm",
       "post_mlp_layernorm"};
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   Parameters mlp;
   Append(mlp, "mlp", FusedMlp(decoder.heads.hidden_size, config.Count("intermediate_size")));
   return LlamaNetwork(
@@ -134,19 +152,22 @@ Network BuildGlm4(Record& config) {
       NoWindows(decoder), [mlp](std::int64_t) { return mlp; });
 }
 
-// Command-R: one norm a layer, before both parts, which run side by side.
+// Command-R: one norm a layer, before both parts, which run side by side. Command-R+ norms queries
+// and keys as well.
 Network BuildCohere(Record& config) {
   static constexpr std::array<std::string_view, 1> kNorms = {"input_layernorm"};
-  const Decoder decoder = ReadDecoder(config, kTied);
+  const Decoder decoder = ReadDecoder(config, kCohereDefaults);
   const bool bias = config.Flag("attention_bias", false);
-  return LlamaNetwork(decoder,
-                      {.attention = {.qkv_bias = bias, .output_bias = bias}, .norms = kNorms},
-                      NoWindows(decoder), DenseMlp(config, decoder));
+  const HeadNorm norm = config.Flag("use_qk_norm", false) ? HeadNorm::kHeadsApart : HeadNorm::kNone;
+  return LlamaNetwork(
+      decoder,
+      {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = norm}, .norms = kNorms},
+      NoWindows(decoder), DenseMlp(config, decoder));
 }
 
 // Phi-3 and 4: queries, keys and values in one tensor, gate and up in another.
 Network BuildPhi3(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   const Heads& heads = decoder.heads;
   const std::int64_t intermediate_size = config.Count("intermediate_size");
   const Windows windows = WindowsWhereGiven(config, decoder.num_hidden_layers);
@@ -167,7 +188,7 @@ Network BuildPhi3(Record& config) {
 // gate and up together.
 Network BuildQwen(Record& config) {
   static constexpr std::array<std::string_view, 2> kNorms = {"ln_1", "ln_2"};
-  Decoder decoder = ReadDecoder(config, kUntied);
+  Decoder decoder = ReadDecoder(config);
   Heads& heads = decoder.heads;
   heads.head_dim = config.CountOr("kv_channels", heads.head_dim);
   const std::int64_t intermediate_size = config.Count("intermediate_size") / 2;

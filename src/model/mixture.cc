@@ -24,8 +24,10 @@ FeedForward InEveryLayer(std::string_view name, Parameters part) {
 }
 
 // Mixtral's router and experts, whose w1, w3 and w2 are gate, up and down.
-Parameters MixtralExperts(Record& config, std::int64_t hidden_size) {
-  const std::int64_t experts = config.Count("num_local_experts", kExperts);
+Parameters MixtralExperts(Record& config, std::int64_t hidden_size,
+                          const FamilyDefaults& defaults = kLlamaDefaults) {
+  const std::int64_t experts =
+      CountOrDefault(config, "num_local_experts", defaults.num_local_experts, kExperts);
   Parameters moe;
   Append(moe, "gate", Router(experts, hidden_size));
   Append(moe, "experts",
@@ -63,27 +65,29 @@ FeedForward QwenExperts(Record& config, std::int64_t hidden_size, ExpertStorage 
     Append(moe, "mlp.shared_expert", GatedMlp(hidden_size, *shared));
     Append(moe, "mlp.shared_expert_gate", Linear({1, hidden_size}, Divide::kNot));
   }
-  const std::vector<std::int64_t> plain = config.Counts("mlp_only_layers", {0, kLayers.most});
+  std::vector<std::int64_t> plain = config.Counts("mlp_only_layers", {0, kLayers.most});
+  std::sort(plain.begin(), plain.end());
   const std::int64_t step = config.CountOr("decoder_sparse_step", 1, kLayers);
   Parameters mlp;
   if (!plain.empty() || step > 1) {
     Append(mlp, "mlp", GatedMlp(hidden_size, config.Count("intermediate_size")));
   }
   return [moe, mlp, plain, step](std::int64_t layer) {
-    const bool listed = std::find(plain.begin(), plain.end(), layer) != plain.end();
+    const bool listed = std::binary_search(plain.begin(), plain.end(), layer);
     return listed || (layer + 1) % step != 0 ? mlp : moe;
   };
 }
 
 Network BuildMixtral(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   return LlamaNetwork(
       decoder, {}, WindowsWhereGiven(config, decoder.num_hidden_layers),
-      InEveryLayer("block_sparse_moe", MixtralExperts(config, decoder.heads.hidden_size)));
+      InEveryLayer("block_sparse_moe",
+                   MixtralExperts(config, decoder.heads.hidden_size, kMixtralDefaults)));
 }
 
 Network BuildMinimaxM2(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   Parameters moe = MixtralExperts(config, decoder.heads.hidden_size);
   if (config.Flag("use_routing_bias", true)) {
     Append(moe, RouterCorrection("e_score_correction_bias",
@@ -98,7 +102,7 @@ Network BuildMinimaxM2(Record& config) {
 }
 
 Network BuildQwen2Moe(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   return LlamaNetwork(decoder, {.attention = {.qkv_bias = config.Flag("qkv_bias", true)}},
                       QwenWindows(config, decoder.num_hidden_layers),
                       QwenExperts(config, decoder.heads.hidden_size, ExpertStorage::kSeparate));
@@ -107,7 +111,7 @@ Network BuildQwen2Moe(Record& config) {
 namespace {
 
 Network Qwen3Mixture(Record& config, ExpertStorage storage) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   const bool bias = config.Flag("attention_bias", false);
   return LlamaNetwork(
       decoder,
@@ -129,12 +133,14 @@ Network BuildQwen3VlMoe(Record& config) {
 // gpt-oss: biases everywhere, a sink a head (a logit that takes attention and gives no value), and
 // stacked experts with biases.
 Network BuildGptOss(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config, kGptOssDefaults);
   const Heads& heads = decoder.heads;
-  const std::int64_t experts = config.Count("num_local_experts", kExperts);
+  const std::int64_t experts =
+      CountOrDefault(config, "num_local_experts", kGptOssDefaults.num_local_experts, kExperts);
   const std::int64_t intermediate_size = config.Count("intermediate_size");
   const bool bias = config.Flag("attention_bias", true);
-  const Windows windows = ReadWindows(config, decoder.num_hidden_layers, EveryOtherLayer);
+  const Windows windows = ReadWindows(config, decoder.num_hidden_layers, EveryOtherLayer,
+                                      {.otherwise = kGptOssDefaults.sliding_window});
   return DecoderNetwork(decoder, {}, [&](std::int64_t number) {
     Layer layer;
     Append(layer.parameters, "self_attn",
@@ -157,7 +163,7 @@ Network BuildGptOss(Record& config) {
 // Llama 4: every interleave_moe_layer_step-th layer has experts beside a shared one; three of four
 // layers see chunks of attention_chunk_size tokens, and every fourth, without positions, all.
 Network BuildLlama4(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   const std::int64_t hidden_size = decoder.heads.hidden_size;
   const std::int64_t experts = config.Count("num_local_experts", kExperts);
   const std::int64_t intermediate_size = config.Count("intermediate_size");
@@ -172,12 +178,10 @@ Network BuildLlama4(Record& config) {
     Append(mlp, "feed_forward", GatedMlp(hidden_size, config.Count("intermediate_size_mlp")));
   }
   const bool bias = config.Flag("attention_bias", false);
-  return LlamaNetwork(
-      decoder, {.attention = {.qkv_bias = bias, .output_bias = bias}},
-      ReadWindows(
-          config, decoder.num_hidden_layers,
-          [](std::int64_t layer) { return (layer + 1) % 4 != 0; }, "attention_chunk_size"),
-      [=](std::int64_t layer) { return (layer + 1) % step == 0 ? moe : mlp; });
+  return LlamaNetwork(decoder, {.attention = {.qkv_bias = bias, .output_bias = bias}},
+                      ReadWindows(config, decoder.num_hidden_layers, AllButEveryFourth,
+                                  {.key = "attention_chunk_size"}),
+                      [=](std::int64_t layer) { return (layer + 1) % step == 0 ? moe : mlp; });
 }
 
 }  // namespace fourpiles

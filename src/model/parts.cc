@@ -72,6 +72,9 @@ Parameters Attention(const Heads& heads, const AttentionStyle& style) {
   } else if (style.head_norm == HeadNorm::kAllHeads) {
     Append(attention, "q_norm", Tensor("weight", {heads.QuerySize()}, 0));
     Append(attention, "k_norm", Tensor("weight", {heads.KeySize()}, 0));
+  } else if (style.head_norm == HeadNorm::kHeadsApart) {
+    Append(attention, "q_norm", Tensor("weight", {heads.query, heads.head_dim}, 0));
+    Append(attention, "k_norm", Tensor("weight", {heads.key_value, heads.head_dim}, 0));
   }
   return attention;
 }

@@ -61,8 +61,9 @@ struct Heads {
   std::int64_t KeySize() const { return key_value * head_dim; }
 };
 
-// Norms of queries and keys: of each head (weights of one head_dim), or of all heads at once.
-enum class HeadNorm { kNone, kEachHead, kAllHeads };
+// Norms of queries and keys: of each head (weights of one head_dim), of all heads at once, or of
+// each head with weights of its own (heads, head_dim).
+enum class HeadNorm { kNone, kEachHead, kAllHeads, kHeadsApart };
 
 struct AttentionStyle {
   bool qkv_bias = false;

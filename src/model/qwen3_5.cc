@@ -73,7 +73,7 @@ Cache StateOf(const LinearAttention& sizes) {
 
 Network Hybrid(Record& config, Projections projections,
                const std::function<FeedForward(const Decoder&)>& feed_forward_of) {
-  const Decoder decoder = ReadDecoder(config, kUntied);
+  const Decoder decoder = ReadDecoder(config);
   const LinearAttention linear = ReadLinearAttention(config);
   const bool bias = config.Flag("attention_bias", false);
   const AttentionStyle full = {.qkv_bias = bias,

@@ -62,6 +62,15 @@ std::int64_t Record::MemberCount(std::string_view key, std::int64_t otherwise) {
   return object ? std::ssize(object->Members()) : otherwise;
 }
 
+std::optional<std::string> Record::MemberText(std::string_view key, std::string_view member,
+                                              std::string_view otherwise) {
+  const std::optional<Fields> object = Take(fields_.OptionalObject(key), {});
+  if (!object) {
+    return std::nullopt;
+  }
+  return std::string(Take(object->OptionalText(member), {}).value_or(otherwise));
+}
+
 NumberFormat Record::Format(std::string_view key) {
   Result<NumberFormat> format = FindFormat(Text(key), fields_.Where(key));
   if (!format) {

@@ -46,6 +46,9 @@ class Record {
   std::vector<std::string> Texts(std::string_view key);  // of an absent list: none
   // How many members an object has.
   std::int64_t MemberCount(std::string_view key, std::int64_t otherwise);
+  // The text of one member of an object, else `otherwise`; nothing where the object is absent.
+  std::optional<std::string> MemberText(std::string_view key, std::string_view member,
+                                        std::string_view otherwise);
   NumberFormat Format(std::string_view key);  // float32 stands in
   std::optional<NumberFormat> OptionalFormat(std::string_view key);
 

@@ -1,15 +1,21 @@
 #include "model/text_file.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 
 #include "base/byte_source.h"
-#include "base/json.h"
 
 namespace fourpiles {
+namespace {
+
+// Real ones have less than 1 MiB; and a document takes some twenty times its size in memory.
+constexpr std::int64_t kMostBytes = std::int64_t{4} << 20;
+
+}  // namespace
 
 Result<std::string> ReadTextFile(const std::string& path) {
-  return ReadWholeFile(path, JsonLimits().bytes);
+  return ReadWholeFile(path, kMostBytes);
 }
 
 Result<std::string> ConfigPath(const std::string& path) {

@@ -9,7 +9,7 @@
 namespace fourpiles {
 
 // The whole text of a regular file. Errors: kInput, for one that is missing, no regular file,
-// larger than JSON may be, or not readable.
+// larger than 4 MiB, or not readable.
 Result<std::string> ReadTextFile(const std::string& path);
 
 // The config.json of a folder, or the path itself where it is no folder.
