@@ -44,7 +44,7 @@ TEST(Network, RefusesMoreThanTwoToThe53Elements) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::kInput);
   EXPECT_EQ(result.error().text.where, "config.json");
-  EXPECT_EQ(result.error().text.found, "the tensors up to layers.{} have more than 2^53 elements");
+  EXPECT_EQ(result.error().text.found, "the tensors up to layers.2 have more than 2^53 elements");
   EXPECT_EQ(result.error().text.hint, "look for a number with too many digits");
 }
 
