@@ -133,8 +133,11 @@ std::string FishOption(const Option& option, std::string_view condition) {
 std::string Fish() {
   std::string text = "# Completion of fourpiles for fish: fourpiles completions fish | source\n";
   for (const Command& command : Commands()) {
-    text += fmt::format("complete -c fourpiles -n __fish_use_subcommand -f -a {} -d {}\n",
-                        command.name, Quoted(command.summary, "\\'"));
+    for (const std::string_view condition :
+         {"__fish_use_subcommand", "'__fish_seen_subcommand_from help'"}) {
+      text += fmt::format("complete -c fourpiles -n {} -f -a {} -d {}\n", condition, command.name,
+                          Quoted(command.summary, "\\'"));
+    }
     const std::string condition = fmt::format(" -n '__fish_seen_subcommand_from {}'", command.name);
     for (const Option& option : command.options) {
       if (!IsPositional(option)) {

@@ -138,24 +138,36 @@ TEST(CommandLine, KnowsTheCommandWhereTheRestIsWrong) {
   EXPECT_EQ(Parse("rond --to a").command, nullptr);
 }
 
+// "help round", "help", "version round" … or "round" when an answer is wanted.
+std::string WishOf(std::string_view line) {
+  const CommandLine parsed = Parse(line);
+  std::string wish;
+  if (!parsed.arguments) {
+    return "wrong";
+  }
+  if (parsed.wish == CommandLine::Wish::kHelp) {
+    wish = "help ";
+  } else if (parsed.wish == CommandLine::Wish::kVersion) {
+    wish = "version ";
+  }
+  return fmt::format("{}{}", wish, parsed.command == nullptr ? "" : parsed.command->name);
+}
+
 TEST(CommandLine, AsksForHelp) {
-  for (const std::string_view line :
-       {"help round", "round --help", "-h round", "round --tp -h", "help round --json"}) {
-    const CommandLine parsed = Parse(line);
-    EXPECT_TRUE(parsed.arguments) << line;
-    EXPECT_EQ(parsed.wish, CommandLine::Wish::kHelp) << line;
-    EXPECT_EQ(parsed.command, &kCommands[0]) << line;
-  }
-  for (const std::string_view line : {"help", "--help", "-h"}) {
-    EXPECT_EQ(Parse(line).wish, CommandLine::Wish::kHelp) << line;
-    EXPECT_EQ(Parse(line).command, nullptr) << line;
-  }
-  EXPECT_EQ(Parse("quality m -- run --help").wish, CommandLine::Wish::kAnswer);
+  EXPECT_EQ(WishOf("help round"), "help round");
+  EXPECT_EQ(WishOf("help round --json"), "help round");
+  EXPECT_EQ(WishOf("round --help"), "help round");
+  EXPECT_EQ(WishOf("-h round"), "help round");
+  EXPECT_EQ(WishOf("round --tp -h"), "help round");
+  EXPECT_EQ(WishOf("help"), "help ");
+  EXPECT_EQ(WishOf("--help"), "help ");
+  EXPECT_EQ(WishOf("-h --json"), "help ");
+  EXPECT_EQ(WishOf("quality m -- run --help"), "quality");
 }
 
 TEST(CommandLine, AsksForTheVersion) {
-  EXPECT_EQ(Parse("--version").wish, CommandLine::Wish::kVersion);
-  EXPECT_EQ(Parse("round --version").wish, CommandLine::Wish::kVersion);
+  EXPECT_EQ(WishOf("--version"), "version ");
+  EXPECT_EQ(WishOf("round --version"), "version ");
 }
 
 struct Mistake {
@@ -221,17 +233,26 @@ TEST(CommandLine, RefusesTooMuch) {
                   "error: --unit: unknown unit \"MB\", expected GiB or GB\n" HINT("scale")}});
 }
 
-// Whatever is typed, CLI11 never throws: every line of up to three odd words is answered.
-TEST(CommandLine, IsNeverAFaultOfOurs) {
+// Every line of three odd words behind a command.
+Words OddLines() {
   const Words odd = {"--",   "-",     "---", "--to", "--to=", "-b", "-be", "-=",
                      "--=a", "[a,b]", "++",  "/to",  ",",     "-5", "a",   "--json="};
+  Words lines;
   for (const std::string& a : odd) {
     for (const std::string& b : odd) {
       for (const std::string& c : odd) {
-        const std::string line = fmt::format("round {} {} {}", a, b, c);
-        EXPECT_NO_THROW(Parse(line)) << line;
+        lines.push_back(fmt::format("round {} {} {}", a, b, c));
       }
     }
+  }
+  return lines;
+}
+
+// An exception of CLI11 would be a fault of ours, and fail this test.
+TEST(CommandLine, AnswersWhateverIsTyped) {
+  for (const std::string& line : OddLines()) {
+    const CommandLine parsed = Parse(line);
+    EXPECT_EQ(parsed.command, &kCommands[0]) << line;
   }
 }
 

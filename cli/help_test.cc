@@ -53,8 +53,8 @@ TEST(Help, OfACommandWithoutOptionsSaysNothingOfLists) {
 }
 
 TEST(Help, SaysWhereListsEnd) {
-  constexpr Option options[] = {{"--in", "", "FORMAT", "", "", Count::kMany}};
-  const std::string help = CommandHelp({"accumulate", "", "", options, nullptr});
+  constexpr Option kIn[] = {{"--in", "", "FORMAT", "", "", Count::kMany}};
+  const std::string help = CommandHelp({"accumulate", "", "", kIn, nullptr});
   EXPECT_TRUE(
       help.ends_with("An option with \"...\" takes a list (a,b), or the words up to the "
                      "next option or \"--\".\n"))
@@ -92,8 +92,8 @@ Exit status:
 }
 
 TEST(Help, NamesWhatMayBeLeftOutInBrackets) {
-  constexpr Option optional[] = {{"NAME", "", "NAME", "", "", Count::kMany}};
-  EXPECT_EQ(Usage({"formats", "", "", optional, nullptr}), "fourpiles formats [NAME...] [options]");
+  constexpr Option kName[] = {{"NAME", "", "NAME", "", "", Count::kMany}};
+  EXPECT_EQ(Usage({"formats", "", "", kName, nullptr}), "fourpiles formats [NAME...] [options]");
 }
 
 }  // namespace

@@ -32,11 +32,10 @@ Result<Overflow> OverflowOf(const Arguments& arguments) {
     }
     names.push_back(Name(overflow));
   }
-  const std::optional<std::string_view> nearest = NearestName(typed, names);
   return WrongUsage(
       {.where = "--overflow",
        .found = "unknown policy \"" + std::string(typed) + "\"",
-       .expected = nearest ? "did you mean \"" + std::string(*nearest) + "\"?" : "",
+       .expected = DidYouMean(typed, names),
        .hint = "ieee: infinity, else NaN, else the largest; saturate: the largest; nan: NaN"});
 }
 

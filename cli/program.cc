@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error_text.h"
 #include "base/json.h"
+#include "base/terminal_text.h"
 #include "cli/command_line.h"
 #include "cli/help.h"
 
@@ -34,11 +36,7 @@ Outcome Failure(const CommandLine& line, const ErrorText& error, int exit_status
   if (!line.json) {
     return {.out = {}, .err = MessageText(error, colour), .exit_status = exit_status};
   }
-  Json::Object members = {{"error", Json::Object{{"where", error.where},
-                                                 {"found", error.found},
-                                                 {"expected", error.expected},
-                                                 {"hint", error.hint}}},
-                          {"exit_status", exit_status}};
+  Json::Object members = {{"error", ErrorJson({.text = error})}, {"exit_status", exit_status}};
   return {.out = Envelope(line.command, std::move(members)), .err = {}, .exit_status = exit_status};
 }
 
@@ -46,15 +44,14 @@ Outcome Success(const CommandLine& line, Answer answer, bool colour) {
   Outcome outcome = {.out = {}, .err = {}, .exit_status = answer.exit_status};
   outcome.out = line.json ? Envelope(line.command, std::move(answer.json)) : std::move(answer.text);
   for (const std::string& warning : answer.warnings) {
-    outcome.err += Label("warning", kYellow, colour) + warning + "\n";
+    outcome.err += Label("warning", kYellow, colour) + EscapeForTerminal(warning) + "\n";
   }
   return outcome;
 }
 
 Outcome Respond(std::span<const Command> commands, const CommandLine& line, bool colour) {
   const auto fail = [&](const Error& error) {
-    return Failure(line, error.text, error.kind == ErrorKind::kUsage ? kExitUsage : kExitInput,
-                   colour);
+    return Failure(line, error.text, fourpiles::ExitStatus(error.kind), colour);
   };
   if (!line.arguments) {
     return fail(line.arguments.error());
@@ -74,14 +71,16 @@ Outcome Respond(std::span<const Command> commands, const CommandLine& line, bool
 }  // namespace
 
 std::string MessageText(const ErrorText& error, bool colour) {
-  std::string text =
-      fmt::format("{}{}: {}", Label("error", kRed, colour), error.where, error.found);
-  if (!error.expected.empty()) {
-    text += ", " + error.expected;
+  std::string text = ErrorMessage({.text = error});
+  if (!colour) {
+    return text;
   }
-  text += '\n';
-  if (!error.hint.empty()) {
-    text += fmt::format("{}{}\n", Label("hint", kCyan, colour), error.hint);
+  for (const auto& [word, paint] : {std::pair{"error", kRed}, {"hint", kCyan}}) {
+    const std::string plain = Label(word, paint, false);
+    const std::size_t place = text.starts_with(plain) ? 0 : text.find("\n" + plain) + 1;
+    if (text.compare(place, plain.size(), plain) == 0) {
+      text.replace(place, plain.size(), Label(word, paint, true));
+    }
   }
   return text;
 }

@@ -74,8 +74,9 @@ std::span<const NumberFormat> Formats();
 Result<NumberFormat> FindFormat(std::string_view name, std::string_view where = "format");
 
 // The code nearest to the value, ties to the even code (IEEE 754-2019 §4.3.1): one rounding, exact
-// for every double and so for every float. Where a format has no NaN, a NaN gets the code of −0, as
-// in ml_dtypes. Where it has no sign, negative values are NaN and zero is the smallest value.
+// for every double and so for every float. Where a format has no NaN, a NaN gets the code of −0 and
+// a negative one that of 0, as in ml_dtypes. Where it has no sign, negative values and infinity are
+// NaN and zero is the smallest value.
 Encoded Encode(double value, const NumberFormat& format, Overflow overflow = Overflow::kIeee);
 
 // The value of a code, exactly. Bits above the format's width are ignored.

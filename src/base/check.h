@@ -1,8 +1,8 @@
 #pragma once
 
 // CHECK states what our own code guarantees. It is on in every build, and no input may reach one:
-// a failed CHECK is a fault of ours. It throws CheckFailure, which main catches to print the
-// message and exit with status 4; nothing else catches it.
+// a failed CHECK is a fault of ours. It throws CheckFailure, which RunProgram (cli) catches to
+// print the message and exit with status 4; nothing else catches it.
 
 #include <stdexcept>
 #include <string>

@@ -6,8 +6,30 @@
 
 namespace fourpiles {
 
+namespace {
+
+// What a file or a command line says may be megabytes long; a message is read by people.
+std::string Shortened(const std::string& text) {
+  constexpr std::size_t kLongest = 800;
+  if (text.size() <= kLongest) {
+    return text;
+  }
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;  // not inside a character
+  }
+  return text.substr(0, end) + "…";
+}
+
+ErrorText ShortenedText(const ErrorText& text) {
+  return {Shortened(text.where), Shortened(text.found), Shortened(text.expected),
+          Shortened(text.hint)};
+}
+
+}  // namespace
+
 std::string ErrorMessage(const Error& error) {
-  const auto& [where, found, expected, hint] = error.text;
+  const auto [where, found, expected, hint] = ShortenedText(error.text);
   const std::string_view colon = where.empty() ? "" : ": ";
   const std::string_view comma = found.empty() || expected.empty() ? "" : ", ";
   std::string message = fmt::format("error: {}{}{}{}{}\n", EscapeForTerminal(where), colon,
@@ -19,10 +41,8 @@ std::string ErrorMessage(const Error& error) {
 }
 
 Json ErrorJson(const Error& error) {
-  return Json::Object{{"where", error.text.where},
-                      {"found", error.text.found},
-                      {"expected", error.text.expected},
-                      {"hint", error.text.hint}};
+  const auto [where, found, expected, hint] = ShortenedText(error.text);
+  return Json::Object{{"where", where}, {"found", found}, {"expected", expected}, {"hint", hint}};
 }
 
 int ExitStatus(ErrorKind kind) {

@@ -10,7 +10,7 @@
 namespace fourpiles {
 
 struct JsonFault {
-  std::size_t byte = 0;       // offset of the first byte that cannot stand there; the size if cut short
+  std::size_t byte = 0;  // offset of the first byte that cannot stand there; the size if cut short
   std::string found = {};     // "unexpected ']'", "invalid literal"
   std::string expected = {};  // "expected '}'"; may be empty
 };

@@ -5,14 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace fourpiles {
 namespace {
 
 constexpr std::size_t kLargestDistance = 3;
-
-char Lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 // The optimal string alignment distance (Levenshtein's with swaps of neighbours), three rows of its
 // table at a time: row i holds the distances of a's first i letters to every beginning of b.
@@ -28,10 +26,10 @@ std::size_t Distance(std::string_view a, std::string_view b) {
     std::swap(above, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const bool same = Lower(a[i - 1]) == Lower(b[j - 1]);
+      const bool same = LowerCase(a[i - 1]) == LowerCase(b[j - 1]);
       row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && Lower(a[i - 1]) == Lower(b[j - 2]) &&
-          Lower(a[i - 2]) == Lower(b[j - 1])) {
+      if (i > 1 && j > 1 && LowerCase(a[i - 1]) == LowerCase(b[j - 2]) &&
+          LowerCase(a[i - 2]) == LowerCase(b[j - 1])) {
         row[j] = std::min(row[j], before[j - 2] + 1);
       }
     }

@@ -65,17 +65,19 @@ Accumulation Accumulate(const AccumulationJob& job, const NumberFormat& format) 
     }
     sum = next;
     const Stride stride = StrideFrom(sum, addend, format);
-    const std::int64_t skipped = std::min(job.times - done, stride.steps);
-    sum += static_cast<double>(skipped) * stride.delta;
-    done += skipped;
+    if (stride.steps > 0) {  // adding nothing would turn −0 into 0
+      const std::int64_t skipped = std::min(job.times - done, stride.steps);
+      sum += static_cast<double>(skipped) * stride.delta;
+      done += skipped;
+    }
   }
-  return {.value = sum, .stored = sum, .first_stalled_step = stalled};
+  return {.value = sum, .first_stalled_step = stalled};
 }
 
 Accumulation AccumulateWithMaster(const AccumulationJob& job, const NumberFormat& format,
                                   const NumberFormat& master) {
   Accumulation accumulation = Accumulate(job, master);
-  accumulation.value = Round(accumulation.stored, format);
+  accumulation.value = Round(accumulation.value, format);
   return accumulation;
 }
 

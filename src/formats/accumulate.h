@@ -11,9 +11,9 @@
 namespace fourpiles {
 
 struct Accumulation {
-  double value = 0;   // after all steps, in the format
-  double stored = 0;  // after all steps, in the format that was added in
-  std::optional<std::int64_t> first_stalled_step;  // the first step, from 1, that moved nothing
+  double value = 0;  // after all steps, in the format
+  std::optional<std::int64_t> first_stalled_step =
+      {};  // the first step, from 1, that moved nothing
 };
 
 struct AccumulationJob {

@@ -19,8 +19,10 @@ RoundingStatus StatusOf(std::uint64_t magnitude, bool exact, const NumberFormat&
   return exact ? RoundingStatus::kExact : RoundingStatus::kRounded;
 }
 
-Encoded Nan(const NumberFormat& format, bool exact) {
-  return {NanCode(format), RoundingStatus::kNan, exact};
+// Where there is no NaN, one becomes −0, and a negative one 0 (ml_dtypes).
+Encoded Nan(const Real& value, const NumberFormat& format, bool exact) {
+  const bool becomes_zero = format.specials == Specials::kNone && value.negative;
+  return {becomes_zero ? 0 : NanCode(format), RoundingStatus::kNan, exact};
 }
 
 // What stands for a value past the largest, infinity included.
@@ -31,7 +33,8 @@ Encoded OutOfRange(const Real& value, const NumberFormat& format, Overflow overf
     return {sign | (LargestCode(format) + 1),
             exact ? RoundingStatus::kExact : RoundingStatus::kOverflow, exact};
   }
-  if (overflow != Overflow::kSaturate && format.specials != Specials::kNone) {
+  const bool unending_scale = value.kind == Real::Kind::kInfinite && !format.has_sign;
+  if ((overflow != Overflow::kSaturate || unending_scale) && format.specials != Specials::kNone) {
     const bool finite = value.kind == Real::Kind::kFinite;  // keeps its sign, as in ml_dtypes
     return {NanCode(format) | (finite ? sign : 0), RoundingStatus::kNan, false};
   }
@@ -82,13 +85,13 @@ Magnitude RoundedMagnitude(const Real& value, const NumberFormat& format) {
 
 Encoded Encode(const Real& value, const NumberFormat& format, Overflow overflow) {
   if (value.kind == Real::Kind::kNan) {
-    return Nan(format, format.specials != Specials::kNone);
+    return Nan(value, format, format.specials != Specials::kNone);
   }
   if (value.kind == Real::Kind::kZero) {
     return Zero(value.negative, format);
   }
   if (value.negative && !format.has_sign) {
-    return Nan(format, false);
+    return Nan(value, format, false);
   }
   if (value.kind == Real::Kind::kInfinite || value.exponent + 63 > HighestExponent(format)) {
     return OutOfRange(value, format, overflow);

@@ -10,7 +10,9 @@ int Bits(const NumberFormat& format) {
   return MagnitudeBits(format) + (format.has_sign ? 1 : 0);
 }
 
-int StorageBits(const NumberFormat& format) { return Bits(format) + format.unused_bits; }
+int StorageBits(const NumberFormat& format) {
+  return Bits(format) + format.unused_bits;
+}
 
 double Largest(const NumberFormat& format) {
   return Decode(LargestCode(format), format);

@@ -21,6 +21,13 @@ std::optional<double> Negated(std::optional<double> value) {
   return value ? std::optional(-*value) : std::nullopt;
 }
 
+// |a| ÷ b, moved up together where the doubles of so small numbers would lose digits.
+double Ratio(const Decimal& a, const Decimal& b) {
+  const bool tiny = b.LeadingExponent() < -200;
+  const Decimal scale(false, "1", tiny ? 300 : 0);
+  return std::abs((a * scale).Nearest()) / (b * scale).Nearest();
+}
+
 // Finds the neighbours of a finite input and how far its rounded value lies from it.
 void Measure(Rounding& rounding) {
   const double largest = Largest(rounding.format);
@@ -35,7 +42,7 @@ void Measure(Rounding& rounding) {
   if (std::isinf(rounding.value)) {
     return;
   }
-  rounding.error = error.Nearest();
+  rounding.error = error.IsZero() ? 0.0 : error.Nearest();
   if (error.IsZero()) {
     rounding.error_in_ulps = 0.0;
     return;
@@ -44,7 +51,7 @@ void Measure(Rounding& rounding) {
                          std::isfinite(*rounding.above);
   if (bracketed) {
     const Decimal gap = Decimal::Of(*rounding.above) - Decimal::Of(*rounding.below);
-    rounding.error_in_ulps = std::abs(rounding.error) / gap.Nearest();
+    rounding.error_in_ulps = Ratio(error, gap);
     const Decimal twice = error * Decimal(2);
     rounding.tie = twice == gap || (Decimal() - twice) == gap;
   }

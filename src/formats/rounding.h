@@ -15,10 +15,10 @@ struct Rounding {
   double value = 0;             // of the code
   std::optional<double> below;  // the format's next value under the input, infinity included
   std::optional<double> above;  // the next one over it
-  double error =
-      0;  // value − input, exact but for one rounding at the end; 0 unless both are finite
-  std::optional<double> error_in_ulps;  // |error| in gaps between the two values around the input
-  bool tie = false;                     // the input lies exactly halfway between them
+  // value − input, where both are finite; |error| in gaps between the two values around the input.
+  std::optional<double> error = {};
+  std::optional<double> error_in_ulps = {};
+  bool tie = false;  // the input lies exactly halfway between them
 };
 
 // Rounds to nearest-even. The neighbours bracket the input strictly: for an exact value they are

@@ -7,7 +7,8 @@
 
 namespace fourpiles {
 
-// Bytes of so many elements, packed, the last byte filled up once: 3 elements of 4 bits are 2 bytes.
+// Bytes of so many elements, packed, the last byte filled up once: 3 elements of 4 bits are 2
+// bytes.
 constexpr Checked StorageBytes(Checked elements, int bits) {
   return DivideRoundingUp(elements * bits, 8);
 }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/nearest_name.h"
 #include "formats/codes.h"
 
@@ -163,13 +163,6 @@ std::vector<std::string_view> Words(std::string_view text) {
   return words;
 }
 
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
-
 std::vector<std::string_view> AllNames() {
   std::vector<std::string_view> names;
   for (const NumberFormat& format : kFormats) {
@@ -181,10 +174,9 @@ std::vector<std::string_view> AllNames() {
 
 tl::unexpected<Error> UnknownFormat(std::string_view name, std::string_view where) {
   const std::vector<std::string_view> names = AllNames();
-  const std::optional<std::string_view> nearest = NearestName(name, names);
   return WrongUsage({.where = std::string(where),
                      .found = "unknown number format \"" + std::string(name) + "\"",
-                     .expected = nearest ? "did you mean \"" + std::string(*nearest) + "\"?" : "",
+                     .expected = DidYouMean(name, names),
                      .hint = "\"fourpiles formats\" lists them all; eXmY is a free pair"});
 }
 

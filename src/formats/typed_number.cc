@@ -6,19 +6,13 @@
 #include <limits>
 #include <optional>
 
+#include "base/ascii.h"
+
 namespace fourpiles {
 namespace {
 
 constexpr std::size_t kLongestText = 1000;
 constexpr std::int64_t kLargestExponent = 9999;
-
-std::string LowerCase(std::string_view text) {
-  std::string lower;
-  for (const char c : text) {
-    lower.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-  }
-  return lower;
-}
 
 // Digits with at most one point, and where the point stood.
 struct Mantissa {

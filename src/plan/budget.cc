@@ -80,6 +80,10 @@ std::vector<std::string> WarningsOf(const Job& job) {
     warnings.push_back(fmt::format("{} tokens are more than the {} that {} was made for", tokens,
                                    *longest, job.model.name));
   }
+  if (const std::string& method = job.model.network.quantization; !method.empty()) {
+    warnings.push_back("the checkpoint is quantised (" + method +
+                       "); its weights are counted in a plain number format here");
+  }
   for (const std::string& part : job.model.network.left_out) {
     warnings.push_back("not counted: " + part);
   }
@@ -100,20 +104,38 @@ std::vector<std::string> UnknownsOf(const Job& job) {
   return unknowns;
 }
 
-// A file without a format is taken for bfloat16, as most are.
-Result<Bytes> StoredWeights(const Network& network) {
-  TRY(const NumberFormat bfloat16, FindFormat("bfloat16"));
-  TRY(const std::vector<Storage> weights,
-      WeightStorages(network, network.stored_format.value_or(bfloat16)));
-  return Sum(weights);
+// Of a file whose config names its format.
+Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
+  const Network& network = job.model.network;
+  if (!job.from_file || job.kind == JobKind::kServe || !network.stored_format ||
+      !network.quantization.empty()) {
+    return std::nullopt;
+  }
+  TRY(const std::vector<Storage> weights, WeightStorages(network, *network.stored_format));
+  const std::string format(network.stored_format->name);
+  job.training.zero = 0;
+  TRY(const Bytes state, StateBytes(job));
+  const Bytes file = Sum(weights);
+  return Budget::FileShare{
+      .weights = file,
+      .format = format,
+      .times = static_cast<double>(state.value()) / static_cast<double>(file.value())};
 }
 
-ServingFigures FiguresOf(const Job& job) {
+Result<ServingFigures> FiguresOf(const Job& job) {
   const Network& network = job.model.network;
-  // The storages of the whole cache were built before, so these products are in range.
-  return {.cache_per_token = Bytes(CacheBytesPerToken(network, job.serving).value()),
-          .state_per_request = Bytes(StateBytesPerRequest(network, job.serving).value()),
-          .cache_tokens = (Checked(job.serving.context_length) * job.serving.concurrency).value()};
+  const Checked per_token = CacheBytesPerToken(network, job.serving);
+  const Checked per_request = StateBytesPerRequest(network, job.serving);
+  const Checked tokens = Checked(job.serving.context_length) * job.serving.concurrency;
+  if (!per_token.ok() || !per_request.ok() || !tokens.ok()) {
+    return WrongUsage({.where = "budget",
+                       .found = "context_length × concurrency passes 2^53",
+                       .expected = "expected less",
+                       .hint = "check --context-length and --concurrency"});
+  }
+  return ServingFigures{.cache_per_token = Bytes(per_token.value()),
+                        .state_per_request = Bytes(per_request.value()),
+                        .cache_tokens = tokens.value()};
 }
 
 }  // namespace
@@ -155,11 +177,9 @@ Result<Budget> PlayedBudget(const Job& job) {
   }
   budget.warnings = WarningsOf(job);
   budget.unknowns = UnknownsOf(job);
-  if (job.from_file) {
-    TRY(budget.stored_weights, StoredWeights(job.model.network));
-  }
+  TRY(budget.file, FileShareOf(job));
   if (job.kind == JobKind::kServe && budget.shapes_known) {
-    budget.serving = FiguresOf(job);
+    TRY(budget.serving, FiguresOf(job));
   }
   return budget;
 }

@@ -43,8 +43,14 @@ struct Budget {
   std::optional<Bytes> headroom = {};         // memory − total expected
   std::optional<std::int64_t> solution = {};  // with --solve: what was found, if anything fits
   std::optional<ServingFigures> serving = {};
-  // The weights as the model's file holds them, for a model that is a file.
-  std::optional<Bytes> stored_weights = {};
+  // For a model that is a file: its weights in the format that its config names, and how many times
+  // as much training needs on one device without sharding. Not known for quantised files.
+  struct FileShare {
+    Bytes weights = Bytes(0);
+    std::string format = {};
+    double times = 0;
+  };
+  std::optional<FileShare> file = {};
   std::vector<std::string> unknowns = {};  // what is not in the numbers
   std::vector<std::string> warnings = {};
 };

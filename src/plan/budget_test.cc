@@ -103,6 +103,18 @@ TEST(Budget, LinesSumToThePeak) {
   EXPECT_EQ(sum, budget.peak.bytes);
 }
 
+// A window and a model without a cache keep the storages small; the products are refused all the
+// same.
+TEST(Budget, RefusesContextTimesConcurrencyPast2To53) {
+  for (const char* const model : {"mistral-7b-v0.1", "bert-base-uncased"}) {
+    const Settings settings = {{"context-length", {"1e12", "--context-length"}},
+                               {"concurrency", {"1e12", "--concurrency"}}};
+    const Result<Budget> budget = PlayedBudget(MakeJob(JobKind::kServe, model, settings).value());
+    ASSERT_FALSE(budget) << model;
+    EXPECT_EQ(budget.error().kind, ErrorKind::kUsage);
+  }
+}
+
 TEST(Budget, WarnsOfARecipeWithoutAMasterCopy) {
   const Budget budget = BudgetFor(JobKind::kTrain, "gpt2", {{"recipe", "fp16"}});
   ASSERT_FALSE(budget.warnings.empty());

@@ -27,7 +27,7 @@ std::vector<Kind> KindsOf(const ServingJob& serving) {
       {"values", &Cache::value_elements_per_token, true, serving.value_format},
       {"index keys", &Cache::index_elements_per_token, true, serving.key_format},
       {"convolution inputs", &Cache::convolution_elements_per_request, false,
-       serving.weights_format},
+       serving.compute_format},
       {"recurrent memory", &Cache::recurrent_elements_per_request, false, float32},
   };
 }

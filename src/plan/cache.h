@@ -20,8 +20,8 @@ Result<std::vector<Storage>> CacheStorages(const Network& network, const Serving
 // of all layers. Llama-2-7B in float16: 2 × 32 layers × 4,096 × 2 bytes = 524,288.
 Checked CacheBytesPerToken(const Network& network, const ServingJob& serving);
 
-// Bytes of one request that do not grow: convolution inputs in the weights' format, recurrent
-// memory in float32 (llama.cpp and vLLM keep it so).
+// Bytes of one request that do not grow: convolution inputs in the format that is computed in, as
+// vLLM keeps them (llama.cpp: float32), recurrent memory in float32 (both).
 Checked StateBytesPerRequest(const Network& network, const ServingJob& serving);
 
 }  // namespace fourpiles

@@ -7,6 +7,9 @@
 #include "units/parse.h"
 
 namespace fourpiles {
+
+std::span<const DataFile> DeviceFiles();  // made from data/ by data/embed.cmake
+
 namespace {
 
 constexpr std::string_view kKeys[] = {"id",

@@ -24,7 +24,7 @@ constexpr Range kDevices = {1, 1'000'000};
 // Reads settings one after another, and notes the defaults it had to use.
 class SettingReader {
  public:
-  SettingReader(const Settings& settings, std::vector<std::string>& defaults)
+  SettingReader(const Settings& settings, std::vector<Default>& defaults)
       : settings_(settings), defaults_(defaults) {}
 
   const SetValue* Find(std::string_view name) const {
@@ -70,11 +70,11 @@ class SettingReader {
 
  private:
   void NoteDefault(std::string_view name, std::string_view value) {
-    defaults_.push_back(fmt::format("{} {}", name, value));
+    defaults_.push_back({KeyOf({.name = name}), std::string(value)});
   }
 
   const Settings& settings_;
-  std::vector<std::string>& defaults_;
+  std::vector<Default>& defaults_;
 };
 
 struct SolveWord {
@@ -107,6 +107,11 @@ Result<std::optional<Unknown>> ReadSolve(const SettingReader& reader, const Job&
       }
       words.push_back(word.word);
     }
+  }
+  if (job.kind == JobKind::kServe && set->text == Word(Unknown::kDevices)) {
+    return WrongUsage({.where = set->where,
+                       .found = "devices: not in this version",
+                       .hint = fmt::format("one of {}", fmt::join(words, ", "))});
   }
   return WrongUsage({.where = set->where,
                      .found = "unknown word \"" + set->text + "\"",
@@ -142,7 +147,10 @@ Result<ServingJob> ReadServing(SettingReader& reader, const Network& network) {
   TRY(const NumberFormat bfloat16, FindFormat("bfloat16"));
   TRY(serving.weights_format,
       reader.Format("weights-format", network.stored_format.value_or(bfloat16)));
-  TRY(const NumberFormat both, reader.Format("kv-format", serving.weights_format));
+  const bool small = StorageBits(serving.weights_format) < 16;  // no engine computes in these
+  serving.compute_format =
+      small ? network.stored_format.value_or(bfloat16) : serving.weights_format;
+  TRY(const NumberFormat both, reader.Format("kv-format", serving.compute_format));
   serving.key_format = both;
   serving.value_format = both;
   if (const SetValue* keys = reader.Find("kv-format-k")) {
@@ -180,9 +188,10 @@ std::string_view Word(Unknown unknown) {
 }
 
 Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settings) {
-  TRY_VOID(RefuseUnbuilt(settings));
+  TRY_VOID(RefuseUnbuilt(settings, kind));
   Job job;
   job.kind = kind;
+  job.settings = settings;
   SettingReader reader(settings, job.defaults);
   CountShape shape;
   TRY(shape.layers, reader.OptionalCount("layers", kLayers));

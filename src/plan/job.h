@@ -31,10 +31,17 @@ struct TrainingJob {
 
 struct ServingJob {
   NumberFormat weights_format = {};
+  NumberFormat compute_format = {};  // the weights', or the config's dtype where they are smaller
   NumberFormat key_format = {};
   NumberFormat value_format = {};
   std::int64_t context_length = 1;
   std::int64_t concurrency = 1;
+};
+
+// A setting that was not set, and the value it got.
+struct Default {
+  std::string key = {};  // "micro_batch_size"
+  std::string value = {};
 };
 
 struct Job {
@@ -47,7 +54,8 @@ struct Job {
   TrainingJob training = {};  // unless kind is kServe
   ServingJob serving = {};    // when kind is kServe
   std::optional<Unknown> solve = {};
-  std::vector<std::string> defaults = {};  // what was not set and shaped the answer
+  Settings settings = {};              // as typed
+  std::vector<Default> defaults = {};  // what was not set and shaped the answer
 };
 
 // Opens the model and reads the settings. Errors: kUsage for settings that are unknown, out of

@@ -32,7 +32,7 @@ TEST(Job, FillsInTheDefaultsAndNamesThem) {
   EXPECT_EQ(job.training.optimizer.names.id, "adamw");
   EXPECT_EQ(job.training.sequence_length, 2048);
   EXPECT_EQ(job.training.activation_format.name, "bfloat16");
-  EXPECT_EQ(job.defaults.front(), "devices 1");
+  EXPECT_EQ(job.defaults.front().key, "devices");
   EXPECT_EQ(job.defaults.size(), 9U);
 }
 
@@ -115,6 +115,21 @@ TEST(Job, EverySettingNotBuiltIsRefusedAndNeverIgnored) {
             "MODEL: \"https://example.org/config.json\": not in this version, ");
 }
 
+TEST(Job, ServingOnSeveralDevicesIsRefusedAndNotIgnored) {
+  EXPECT_EQ(Refused(JobKind::kServe, "gpt2", {{"devices", "4"}}),
+            "--devices: not in this version, ");
+  EXPECT_EQ(Refused(JobKind::kServe, "gpt2", {{"device", "80GB"}, {"solve", "devices"}}),
+            "--solve: devices: not in this version, ");
+}
+
+TEST(Job, TheCacheIsInTheFormatThatIsComputedIn) {
+  const Job small =
+      MakeJob(JobKind::kServe, "gpt2", Typed({{"weights-format", "fp4_e2m1"}})).value();
+  EXPECT_EQ(small.serving.key_format.name, "bfloat16");
+  const Job half = MakeJob(JobKind::kServe, "gpt2", Typed({{"weights-format", "fp16"}})).value();
+  EXPECT_EQ(half.serving.value_format.name, "float16");
+}
+
 TEST(Job, AMissingFileIsInputAndAnUnknownWordUsage) {
   const Error file = MakeJob(JobKind::kTrain, "nowhere/model.safetensors", {}).error();
   EXPECT_EQ(file.kind, ErrorKind::kInput);
@@ -141,9 +156,12 @@ TEST(JobFile, RefusesUnknownKeysAndOtherValues) {
     return settings ? "accepted" : Message(settings.error());
   };
   EXPECT_EQ(refused(R"({"micro_batch": 4})").substr(0, 21), "job.json: micro_batch");
-  EXPECT_EQ(refused(R"({"zero": [1]})"),
-            "job.json: zero: an array, expected a string or a whole number");
+  EXPECT_EQ(refused(R"({"zero": [1]})"), "job.json: zero: an array, expected a string or a number");
   EXPECT_EQ(refused(R"({"kv_format": "fp8"})").substr(0, 19), "job.json: kv_format");
+  EXPECT_EQ(refused(R"({"zero": true})"), "job.json: zero: true, expected a string or a number");
+  EXPECT_EQ(refused(R"({"sequence_parallel": 1})"),
+            "job.json: sequence_parallel: 1, expected true or false");
+  EXPECT_EQ(refused(R"({"sequence_parallel": false})"), "accepted");
 }
 
 }  // namespace

@@ -49,10 +49,16 @@ Result<ModelArgument> Open(std::string_view text, const CountShape& shape) {
   if (std::filesystem::exists(text, error)) {
     return FromPath(text);
   }
+  if (error && error != std::errc::filename_too_long) {
+    return BadInput({.where = std::string(text),
+                     .found = error.message(),
+                     .expected = "expected a file or a folder that can be read"});
+  }
   if (text.starts_with("http://") || text.starts_with("https://")) {
     return NotInThisVersion(text, "download its config.json and give that");
   }
-  if (EndsInAny(text, kWeightEndings) || text.ends_with(".json")) {
+  const bool is_path = text.starts_with("./") || text.starts_with("../") || text.starts_with("/");
+  if (is_path || EndsInAny(text, kWeightEndings) || text.ends_with(".json")) {
     return BadInput({.where = std::string(text),
                      .found = "no such file",
                      .expected = "expected a file or a folder"});

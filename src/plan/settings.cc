@@ -17,8 +17,8 @@ constexpr std::string_view kPlace = "Device and layout";
 constexpr bool kNotBuilt = false;
 
 constexpr Setting kSettings[] = {
-    {"layers", "", "N", "layers of a bare parameter count", kModel},
-    {"width", "", "N", "hidden size of a bare parameter count", kModel},
+    {"layers", "", "N", "layers of a bare parameter count", kModel, kTraining},
+    {"width", "", "N", "hidden size of a bare parameter count", kModel, kTraining},
 
     {"recipe", "", "NAME", "number formats of the training step (default mixed-bf16)", kStep,
      kTraining},
@@ -40,10 +40,12 @@ constexpr Setting kSettings[] = {
     {"base-format", "", "FORMAT", "number format of frozen weights", kStep, kTraining, kNotBuilt},
     {"first-step", "", "", "the first step instead of a steady one", kStep, kTraining, kNotBuilt},
 
-    {"weights-format", "", "FORMAT", "number format of the weights (default: as stored)", kServe,
-     kServing},
-    {"kv-format", "", "FORMAT", "number format of the KV cache (default: the weights')", kServe,
-     kServing},
+    {"weights-format", "", "FORMAT",
+     "number format of the weights (default: the config's dtype, else bfloat16)", kServe, kServing},
+    {"kv-format", "", "FORMAT",
+     "number format of the KV cache (default: the weights', or the dtype where they have under 16 "
+     "bits)",
+     kServe, kServing},
     {"kv-format-k", "", "FORMAT", "of its keys alone", kServe, kServing},
     {"kv-format-v", "", "FORMAT", "of its values alone", kServe, kServing},
     {"context-length", "", "N", "tokens a request may hold (default: the model's longest)", kServe,
@@ -56,11 +58,13 @@ constexpr Setting kSettings[] = {
     {"draft", "", "MODEL", "draft model of speculative decoding", kServe, kServing, kNotBuilt},
 
     {"device", "", "DEVICE", "a device of the catalogue, or its memory: 80GB, 79.6GiB", kPlace},
-    {"devices", "", "N", "how many devices (default 1)", kPlace},
+    {"devices", "", "N", "how many devices (default 1)", kPlace, kTraining},
+    {"devices", "", "N", "how many devices", kPlace, kServing, kNotBuilt},
     {"zero", "", "0..3", "shard optimizer state, gradients, weights over the devices", kPlace,
      kTraining},
-    {"solve", "", "WHAT", "find batch, sequence or devices; when serving concurrency or context",
-     kPlace},
+    {"solve", "", "WHAT", "find the largest batch or sequence, or the fewest devices", kPlace,
+     kTraining},
+    {"solve", "", "WHAT", "find the largest concurrency or context", kPlace, kServing},
     {"fsdp", "", "KIND", "full or hybrid:N[:keep]", kPlace, kTraining, kNotBuilt},
     {"tensor-parallel", "", "N", "cut every layer over N devices", kPlace, kTraining | kServing,
      kNotBuilt},
@@ -76,20 +80,25 @@ constexpr Setting kSettings[] = {
      kNotBuilt},
 };
 
-// The value of a setting in a job file, as it would be typed.
-Result<std::string> TextOf(const Json& value, const std::string& where) {
-  if (const std::string* text = value.AsString()) {
+// The value of a setting in a job file, as it would be typed; nothing for a flag that is false.
+Result<std::optional<std::string>> TextOf(const Json& value, bool is_flag,
+                                          const std::string& where) {
+  const bool* flag = value.AsBool();
+  if (is_flag && flag != nullptr) {
+    return *flag ? std::optional<std::string>("true") : std::nullopt;
+  }
+  if (const std::string* text = value.AsString(); text != nullptr && !is_flag) {
     return *text;
   }
-  if (const std::int64_t* number = value.AsInteger()) {
+  if (const std::int64_t* number = value.AsInteger(); number != nullptr && !is_flag) {
     return fmt::to_string(*number);
   }
-  if (const bool* flag = value.AsBool(); flag != nullptr && *flag) {
-    return "true";
+  if (const double* number = value.AsDouble(); number != nullptr && !is_flag) {
+    return fmt::to_string(*number);
   }
   return BadInput({.where = where,
                    .found = Describe(value),
-                   .expected = "expected a string or a whole number",
+                   .expected = is_flag ? "expected true or false" : "expected a string or a number",
                    .hint = "write it as on the command line"});
 }
 
@@ -105,10 +114,6 @@ std::string_view Name(JobKind kind) {
       break;
   }
   return "serve";
-}
-
-std::span<const Setting> AllSettings() {
-  return kSettings;
 }
 
 std::vector<Setting> SettingsOf(JobKind kind) {
@@ -127,38 +132,37 @@ std::string KeyOf(const Setting& setting) {
 
 Result<Settings> SettingsFromJson(const Json& job, JobKind kind, std::string_view where) {
   TRY(const Fields fields, Fields::Of(job, std::string(where)));
-  std::map<std::string, std::string, std::less<>> names = {{"model", "model"}};
+  std::map<std::string, Setting, std::less<>> settings_by_key = {
+      {"model", {.name = "model", .value = "MODEL"}}};
   for (const Setting& setting : SettingsOf(kind)) {
-    names.emplace(KeyOf(setting), setting.name);
+    settings_by_key.emplace(KeyOf(setting), setting);
   }
-  const std::vector<std::string_view> known = [&] {
-    std::vector<std::string_view> keys;
-    for (const auto& [key, name] : names) {
-      keys.emplace_back(key);
-    }
-    return keys;
-  }();
+  std::vector<std::string_view> known;
+  for (const auto& [key, setting] : settings_by_key) {
+    known.emplace_back(key);
+  }
   TRY_VOID(fields.RefuseUnknown(known));
   Settings settings;
   for (const auto& [key, value] : fields.Members()) {
     if (!value.IsNull()) {
+      const Setting& setting = settings_by_key.find(key)->second;
       const std::string place = fields.Where(key);
-      TRY(const std::string text, TextOf(value, place));
-      settings[names.find(key)->second] = {text, place};
+      TRY(const std::optional<std::string> text, TextOf(value, setting.value.empty(), place));
+      if (text) {
+        settings[std::string(setting.name)] = {*text, place};
+      }
     }
   }
   return settings;
 }
 
-Result<void> RefuseUnbuilt(const Settings& settings) {
-  for (const Setting& setting : kSettings) {
+Result<void> RefuseUnbuilt(const Settings& settings, JobKind kind) {
+  for (const Setting& setting : SettingsOf(kind)) {
     const auto set = settings.find(setting.name);
     if (set != settings.end() && !setting.built) {
-      return WrongUsage(
-          {.where = set->second.where,
-           .found = "not in this version",
-           .expected = "",
-           .hint = fmt::format("leave it out; its meaning will be: {}", setting.help)});
+      return WrongUsage({.where = set->second.where,
+                         .found = "not in this version",
+                         .hint = fmt::format("leave it out; it will mean: {}", setting.help)});
     }
   }
   return {};

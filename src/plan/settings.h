@@ -25,19 +25,17 @@ inline constexpr unsigned kTraining =
 inline constexpr unsigned kServing = 1U << static_cast<unsigned>(JobKind::kServe);
 
 struct Setting {
-  std::string_view name;        // as an option, without dashes: "micro-batch-size"
-  std::string_view short_name;  // "b", or empty
-  std::string_view value;       // "N"; empty for a flag
-  std::string_view help;
-  std::string_view group;
+  std::string_view name = {};        // as an option, without dashes: "micro-batch-size"
+  std::string_view short_name = {};  // "b", or empty
+  std::string_view value = {};       // "N"; empty for a flag
+  std::string_view help = {};
+  std::string_view group = {};
   unsigned commands = kTraining | kServing;
   // False: known, but refused with "not in this version".
   bool built = true;
 };
 
-// Every setting, in the order of the help.
-std::span<const Setting> AllSettings();
-// Those of one command.
+// The settings of one command, in the order of the help.
 std::vector<Setting> SettingsOf(JobKind kind);
 
 // The key of a setting in a job file and in JSON: "micro_batch_size".
@@ -51,10 +49,10 @@ struct SetValue {
 using Settings = std::map<std::string, SetValue, std::less<>>;
 
 // Reads a job file's object: keys are those of the settings of this command, and "model"; values
-// are strings, whole numbers, or true for a flag. Errors: unknown keys, other values.
+// are strings or numbers, and true or false for a flag. Errors: unknown keys, other values.
 Result<Settings> SettingsFromJson(const Json& job, JobKind kind, std::string_view where);
 
 // Refuses what is set and not built.
-Result<void> RefuseUnbuilt(const Settings& settings);
+Result<void> RefuseUnbuilt(const Settings& settings, JobKind kind);
 
 }  // namespace fourpiles

@@ -42,6 +42,27 @@ bool Scales(const Job& job, Unknown unknown) {
   return !job.model.network.caches.empty();
 }
 
+tl::unexpected<Error> DoesNotDepend(const Job& job, Unknown unknown) {
+  const bool serving = job.kind == JobKind::kServe;
+  return WrongUsage({.where = "--solve",
+                     .found = fmt::format("memory does not limit {}", Name(unknown)),
+                     .expected = serving ? "expected a model whose cache grows with it"
+                                         : "expected a model whose layers are known",
+                     .hint = serving ? "a cache of sliding windows or states stops growing"
+                                     : "give a model, or --layers and --width"});
+}
+
+Result<std::optional<std::int64_t>> SolveDevices(const Job& job) {
+  const auto fits = [&](std::int64_t value) { return Fits(job, Unknown::kDevices, value); };
+  if (fits(1)) {
+    return 1;
+  }
+  if (!fits(kMostDevices)) {
+    return std::nullopt;
+  }
+  return 1 + LastThatHolds(1, kMostDevices, [&](std::int64_t value) { return !fits(value); });
+}
+
 }  // namespace
 
 Job WithValue(Job job, Unknown unknown, std::int64_t value) {
@@ -68,25 +89,19 @@ Job WithValue(Job job, Unknown unknown, std::int64_t value) {
 Result<std::optional<std::int64_t>> Solve(const Job& job, Unknown unknown) {
   CHECK(job.device.has_value());
   if (!Scales(job, unknown)) {
-    return WrongUsage({.where = "--solve",
-                       .found = fmt::format("memory does not depend on {}", Name(unknown)),
-                       .expected = "expected a model whose layers are known",
-                       .hint = "give a model, or --layers and --width"});
+    return DoesNotDepend(job, unknown);
+  }
+  if (unknown == Unknown::kDevices) {
+    return SolveDevices(job);
   }
   const auto fits = [&](std::int64_t value) { return Fits(job, unknown, value); };
-  if (unknown == Unknown::kDevices) {
-    if (fits(1)) {
-      return 1;
-    }
-    if (!fits(kMostDevices)) {
-      return std::nullopt;
-    }
-    return 1 + LastThatHolds(1, kMostDevices, [&](std::int64_t value) { return !fits(value); });
-  }
   if (!fits(1)) {
     return std::nullopt;
   }
-  return fits(kMostElse) ? kMostElse : LastThatHolds(1, kMostElse, fits);
+  if (fits(kMostElse)) {
+    return DoesNotDepend(job, unknown);
+  }
+  return LastThatHolds(1, kMostElse, fits);
 }
 
 Result<Budget> BudgetOf(const Job& job) {
@@ -100,6 +115,8 @@ Result<Budget> BudgetOf(const Job& job) {
   TRY(const std::optional<std::int64_t> solution, Solve(job, *job.solve));
   const std::int64_t worst = *job.solve == Unknown::kDevices ? kMostDevices : 1;
   Job solved = WithValue(job, *job.solve, solution.value_or(worst));
+  std::erase_if(solved.defaults,
+                [&](const Default& unset) { return unset.key == Name(*job.solve); });
   TRY(Budget budget, PlayedBudget(solved));
   budget.solution = solution;
   return budget;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/terminal_text.h"
 #include "step/lines.h"
 
 namespace fourpiles {
@@ -24,11 +25,17 @@ std::string SolutionWords(const Budget& budget) {
                          : fmt::format("Solved: no {} fits.", unknown);
 }
 
-std::string FileWords(const Budget& budget, const BudgetStyle& style) {
-  const double times = static_cast<double>(budget.state.value()) /
-                       static_cast<double>(budget.stored_weights->value());
-  return fmt::format("Training needs {:.3g} × this file's weights ({}).", times,
-                     PrintBytes(*budget.stored_weights, style.unit));
+std::string FileWords(const Budget::FileShare& file, const BudgetStyle& style) {
+  return fmt::format("Training needs {:.3g} × this file's weights ({} in {}).", file.times,
+                     PrintBytes(file.weights, style.unit), file.format);
+}
+
+std::string DefaultWords(const std::vector<Default>& defaults) {
+  std::vector<std::string> words;
+  for (const Default& unset : defaults) {
+    words.push_back(unset.key + " " + unset.value);
+  }
+  return fmt::format("Defaults: {}.", fmt::join(words, ", "));
 }
 
 std::string ServingWords(const Budget& budget, const BudgetStyle& style) {
@@ -81,7 +88,8 @@ std::string PileFormats(const Budget& budget, Pile pile) {
 
 std::string Title(const Budget& budget) {
   const std::string_view what = IsServing(budget) ? "serving" : "a training step";
-  return fmt::format("{}: {}{}", budget.job.model.name, what, DeviceCount(budget));
+  return fmt::format("{}: {}{}", EscapeForTerminal(budget.job.model.name), what,
+                     DeviceCount(budget));
 }
 
 std::string SettingsWords(const Budget& budget) {
@@ -129,12 +137,12 @@ std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style)
   if (budget.serving) {
     remarks.push_back(ServingWords(budget, style));
   }
-  if (budget.stored_weights && !IsServing(budget)) {
-    remarks.push_back(FileWords(budget, style));
+  if (budget.file) {
+    remarks.push_back(FileWords(*budget.file, style));
   }
   remarks.push_back(fmt::format("Not counted: {}.", fmt::join(budget.unknowns, "; ")));
   if (!budget.job.defaults.empty()) {
-    remarks.push_back(fmt::format("Defaults: {}.", fmt::join(budget.job.defaults, ", ")));
+    remarks.push_back(DefaultWords(budget.job.defaults));
   }
   return remarks;
 }

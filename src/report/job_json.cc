@@ -37,10 +37,18 @@ constexpr Row kRows[] = {
     {"solve", [](const Job& j) { return j.solve ? Json(Word(*j.solve)) : Json(); }},
 };
 
+// The path, where a record of the user's stands for a name.
+std::optional<std::string> AsTyped(const Job& job, std::string_view name) {
+  const auto set = job.settings.find(name);
+  const bool file = set != job.settings.end() &&
+                    (name == "model" ? job.from_file : set->second.text.ends_with(".json"));
+  return file ? std::optional(set->second.text) : std::nullopt;
+}
+
 }  // namespace
 
 Json::Object JobJson(const Job& job) {
-  Json::Object json = {{"model", job.model.name}};
+  Json::Object json = {{"model", AsTyped(job, "model").value_or(job.model.name)}};
   for (const Setting& setting : SettingsOf(job.kind)) {
     const std::string key = KeyOf(setting);
     Json value;
@@ -48,6 +56,9 @@ Json::Object JobJson(const Job& job) {
       if (row.key == key) {
         value = row.value(job);
       }
+    }
+    if (const std::optional<std::string> file = AsTyped(job, setting.name)) {
+      value = *file;
     }
     json.emplace_back(key, std::move(value));
   }

@@ -32,5 +32,15 @@ TEST(JobJson, ReadsBackAsAJobFile) {
   }
 }
 
+// Where a file stands for a name, the path is printed: the file may differ from the catalogue.
+TEST(JobJson, KeepsThePathOfARecordOfTheUsers) {
+  Job job = MakeJob(JobKind::kTrain, "gpt2", {}).value();
+  job.from_file = true;
+  job.settings = {{"model", {"my/config.json", "MODEL"}}, {"recipe", {"mine.json", "--recipe"}}};
+  const Json json = JobJson(job);
+  EXPECT_EQ(*json.Find("model")->AsString(), "my/config.json");
+  EXPECT_EQ(*json.Find("recipe")->AsString(), "mine.json");
+}
+
 }  // namespace
 }  // namespace fourpiles

@@ -25,8 +25,8 @@ std::string Between(const Rounding& r) {
 }
 
 std::string ErrorText(const Rounding& r) {
-  return r.error_in_ulps ? fmt::format("error {:+.3g} = {:.3g} ulp", r.error, *r.error_in_ulps)
-                         : fmt::format("error {:+.3g}", r.error);
+  return r.error_in_ulps ? fmt::format("error {:+.3g} = {:.3g} ulp", *r.error, *r.error_in_ulps)
+                         : fmt::format("error {:+.3g}", *r.error);
 }
 
 std::string WhyNan(const Rounding& r) {
@@ -48,10 +48,11 @@ std::string Why(const Rounding& r) {
     case RoundingStatus::kNan:
       return WhyNan(r);
     case RoundingStatus::kOverflow:
-      return fmt::format("past {}, half a step beyond the largest, {}",
-                         NumberText(OverflowThreshold(r.format)), largest);
+      return fmt::format("half a step or more past the largest, {}", largest);
     case RoundingStatus::kSaturated:
-      return fmt::format("past the largest, {}, and kept there", largest);
+      return fmt::format("{} the largest, {}, and kept there",
+                         std::isinf(r.input.nearest) && !r.input.finite ? "infinite, past" : "past",
+                         largest);
     case RoundingStatus::kUnderflow:
       return fmt::format("half of the smallest positive value, {}, or less",
                          NumberText(SmallestPositive(r.format)));
@@ -59,6 +60,13 @@ std::string Why(const Rounding& r) {
     case RoundingStatus::kRounded:
     case RoundingStatus::kExact:
       break;
+  }
+  if (!r.input.finite) {
+    return "exact: the format has infinity";
+  }
+  if (!r.below && !r.encoded.exact) {
+    return fmt::format("below the smallest value, {}: the format has no zero",
+                       NumberText(SmallestPositive(r.format)));
   }
   if (r.encoded.exact) {
     return r.encoded.status == RoundingStatus::kSubnormal
@@ -81,14 +89,17 @@ Json::Object RoundingJson(const Rounding& r) {
           {"exact", r.encoded.exact},
           {"below", optional(r.below)},
           {"above", optional(r.above)},
-          {"error", r.error},
+          {"error", optional(r.error)},
           {"error_in_ulps", optional(r.error_in_ulps)},
           {"tie", r.tie}};
 }
 
 std::string StallText(const Accumulation& sum, std::int64_t times) {
-  return sum.first_stalled_step ? fmt::format("step {} no longer moves it", *sum.first_stalled_step)
-                                : fmt::format("all {} steps move it", times);
+  if (sum.first_stalled_step) {
+    return fmt::format("step {} no longer moves it", *sum.first_stalled_step);
+  }
+  return std::isnan(sum.value) ? "past the largest, the format has only NaN"
+                               : fmt::format("all {} steps move it", times);
 }
 
 }  // namespace

@@ -8,22 +8,9 @@
 namespace fourpiles {
 namespace {
 
-// "model.layers.31 output" becomes "model.layers.* output", the same for all layers.
-std::string WithoutNumbers(const std::string& what) {
-  std::string pattern;
-  for (const char c : what) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit) {
-      pattern += c;
-    } else if (!pattern.ends_with('*')) {
-      pattern += '*';
-    }
-  }
-  return pattern;
-}
-
 struct Group {
   Line line;
+  std::string pattern;
   std::int64_t count = 0;
 };
 
@@ -36,15 +23,16 @@ std::vector<Line> LinesAt(const Tape& tape, Place place, Moment moment) {
     if (storage.place != place || !IsAlive(storage, moment)) {
       continue;
     }
-    const auto [entry, is_new] = places.try_emplace(
-        {storage.pile, WithoutNumbers(storage.what), storage.format, storage.formula},
-        groups.size());
+    const std::string& name = storage.pattern.empty() ? storage.what : storage.pattern;
+    const auto [entry, is_new] =
+        places.try_emplace({storage.pile, name, storage.format, storage.formula}, groups.size());
     if (is_new) {
       groups.push_back({.line = {.pile = storage.pile,
                                  .what = storage.what,
                                  .format = storage.format,
                                  .formula = storage.formula,
-                                 .source = storage.source}});
+                                 .source = storage.source},
+                        .pattern = name});
     }
     Group& group = groups[entry->second];
     group.line.elements += storage.elements;
@@ -54,7 +42,7 @@ std::vector<Line> LinesAt(const Tape& tape, Place place, Moment moment) {
   std::vector<Line> lines;
   for (Group& group : groups) {
     if (group.count > 1) {
-      group.line.what = fmt::format("{} × {}", WithoutNumbers(group.line.what), group.count);
+      group.line.what = fmt::format("{} × {}", group.pattern, group.count);
     }
     lines.push_back(std::move(group.line));
   }

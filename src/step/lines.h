@@ -12,7 +12,7 @@ namespace fourpiles {
 
 struct Line {
   Pile pile = Pile::kWeights;
-  std::string what = {};  // "model.layers.* output × 32" for 32 storages alike
+  std::string what = {};  // "model.layers.{} output × 32" for 32 storages alike
   Elements elements = Elements(0);
   std::string format = {};
   Bytes bytes = Bytes(0);    // expected

@@ -4,6 +4,9 @@
 #include "model/record_files.h"
 
 namespace fourpiles {
+
+std::span<const DataFile> OptimizerFiles();  // made from data/ by data/embed.cmake
+
 namespace {
 
 constexpr std::string_view kKeys[] = {"id", "aliases", "summary", "states", "source", "checked"};

@@ -40,7 +40,7 @@ class Player {
     const Block& block = part_.network.blocks[static_cast<std::size_t>(action.block)];
     const std::string layer = LayerName(block, action.layer);
     for (const Operator& op : block.operators) {
-      for (SavedTensor& saved : profile_.layer(op, part_.shapes)) {
+      for (SavedTensor& saved : profile_.RuleOf(op.kind)(op, part_.shapes)) {
         const Checked bytes = StorageBytes(saved.elements, saved.format);
         if (!bytes.ok()) {
           return TooLarge(layer + " " + saved.what);
@@ -52,7 +52,8 @@ class Player {
                                   .bytes = Exactly(Bytes(bytes.value())),
                                   .born = moment,
                                   .formula = std::move(saved.formula),
-                                  .source = std::move(saved.source)});
+                                  .source = std::move(saved.source),
+                                  .pattern = block.name + " " + saved.what});
         kept_[{action.block, action.layer}].push_back(tape_.storages.size() - 1);
       }
     }
@@ -82,7 +83,8 @@ class Player {
                               .bytes = Exactly(Bytes(bytes.value())),
                               .born = moment,
                               .formula = "its trainable parameters",
-                              .source = "torch.autograd: .grad is born in backward"});
+                              .source = "torch.autograd: .grad is born in backward",
+                              .pattern = "gradients of " + block.name});
     return {};
   }
 

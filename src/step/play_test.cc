@@ -122,7 +122,7 @@ TEST(Lines, StoragesAlikeStandInOne) {
   const Tape tape = Played(SmallPart(1));
   const std::vector<Line> lines = LinesAt(tape, Place::kDevice, 3);
   ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(lines[1].what, "layers.* output × 3");
+  EXPECT_EQ(lines[1].what, "layers.{} output × 3");
   EXPECT_EQ(lines[1].elements.value(), 3 * 64);
 }
 

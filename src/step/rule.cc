@@ -19,6 +19,14 @@ std::vector<SavedTensor> LayerOutput(const Operator& op, const OperatorShapes& s
 
 }  // namespace
 
+Rule Profile::RuleOf(OperatorKind kind) const {
+  switch (kind) {
+    case OperatorKind::kLayer:
+      break;
+  }
+  return layer;
+}
+
 constexpr Profile kLowerBound = {"lower-bound", LayerOutput};
 
 }  // namespace fourpiles

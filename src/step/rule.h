@@ -34,6 +34,8 @@ using Rule = std::vector<SavedTensor> (*)(const Operator& op, const OperatorShap
 struct Profile {
   std::string_view name;
   Rule layer = nullptr;  // for OperatorKind::kLayer
+
+  Rule RuleOf(OperatorKind kind) const;
 };
 
 // The least that any implementation keeps: of each layer its output, (tokens, hidden_size). Inputs,

@@ -55,6 +55,9 @@ struct Storage {
   Moment dies = kAlways;     // … until before this one
   std::string formula = {};  // in the field's words: "32 × 4096 × 14336"
   std::string source = {};   // of the formula
+  // What is the same in every layer of a block, "model.layers.{} output": such storages are shown
+  // in one line. Empty: stands alone.
+  std::string pattern = {};
 };
 
 constexpr bool IsAlive(const Storage& storage, Moment moment) {

@@ -1,11 +1,11 @@
 #include "units/parse.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/checked.h"
 
 namespace fourpiles {
@@ -112,10 +112,7 @@ std::optional<std::int64_t> FactorOf(std::string_view text, std::span<const Suff
       return std::nullopt;
     }
   }
-  std::string lower;
-  for (const char c : text) {
-    lower.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-  }
+  const std::string lower = LowerCase(text);
   for (const Suffix& suffix : suffixes) {
     if (lower == suffix.name) {
       return suffix.factor;
