@@ -1,7 +1,9 @@
 // What whole outputs cannot say: closed and full streams, terminals, scripts for other programs.
 
 #include <string>
+#include <string_view>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/cli/shell.h"
@@ -9,8 +11,8 @@
 namespace fourpiles {
 namespace {
 
-bool IsInstalled(const std::string& program) {
-  return RunShell("command -v " + program).exit_status == 0;
+bool IsInstalled(std::string_view program) {
+  return RunShell(fmt::format("command -v {}", program)).exit_status == 0;
 }
 
 TEST(Output, ToAReaderThatHasGoneEndsQuietly) {
@@ -72,16 +74,21 @@ TEST(Completion, InBashOffersCommandsAndOptions) {
   EXPECT_EQ(Completed("fourpiles lesson --t"), "\n");
 }
 
-TEST(Completion, IsReadByZshAndFish) {
-  for (const std::string shell : {"zsh", "fish"}) {
-    if (!IsInstalled(shell)) {
-      GTEST_SKIP() << shell << " is not installed";
-    }
-    const ShellRun run =
-        RunShell("fourpiles completions " + shell + " >$scratch/s && " + shell + " -n $scratch/s");
-    EXPECT_EQ(run.err, "") << shell;
-    EXPECT_EQ(run.exit_status, 0) << shell;
+void ExpectIsReadBy(std::string_view shell) {
+  if (!IsInstalled(shell)) {
+    GTEST_SKIP() << shell << " is not installed";
   }
+  const ShellRun run = RunShell(fmt::format(
+      "fourpiles completions {0} >$scratch/completion && {0} -n $scratch/completion", shell));
+  EXPECT_EQ(run.err, "");
+  EXPECT_EQ(run.exit_status, 0);
+}
+
+TEST(Completion, IsReadByZsh) {
+  ExpectIsReadBy("zsh");
+}
+TEST(Completion, IsReadByFish) {
+  ExpectIsReadBy("fish");
 }
 
 TEST(ManualPage, HasNoWarnings) {
