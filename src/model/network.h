@@ -84,8 +84,8 @@ struct Network {
   std::optional<std::int64_t> max_position_embeddings = {};  // longest sequence
   // Of the weights in the checkpoint, where the config says so.
   std::optional<NumberFormat> stored_format = {};
-  // Parts of the checkpoint that are not counted: "1 multi-token-prediction layer".
   std::string quantization = {};  // of the checkpoint: its quant_method, "fp8"; empty: none
+  // Parts of the checkpoint that are not counted: "1 multi-token-prediction layer".
   std::vector<std::string> left_out = {};
 };
 

@@ -14,6 +14,9 @@
 #include "model/data_file.h"
 
 namespace fourpiles {
+
+std::span<const DataFile> DeviceFiles();  // made from data/ by data/embed.cmake
+
 namespace {
 
 std::string Message(const Error& error) {
