@@ -53,7 +53,7 @@ Json::Object JobJson(const Job& job) {
     const std::string key = KeyOf(setting);
     Json value;
     for (const Row& row : kRows) {
-      if (row.key == key) {
+      if (setting.built && row.key == key) {
         value = row.value(job);
       }
     }

@@ -37,6 +37,10 @@ Result<Storage> Share(Storage storage, std::int64_t whole, std::int64_t ranks,
   return Sized(std::move(storage), DivideRoundingUp(Checked(whole), ranks), format);
 }
 
+std::string TensorName(const std::string& block, const std::string& parameter) {
+  return block.empty() ? parameter : block + "." + parameter;
+}
+
 // "model.layers.{0..31}.mlp.up_proj.weight".
 std::string PatternName(const Block& block, const Parameter& parameter) {
   std::string name = block.name;
@@ -46,7 +50,7 @@ std::string PatternName(const Block& block, const Parameter& parameter) {
   } else if (place != std::string::npos) {
     name.replace(place, 2, fmt::format("{{{}..{}}}", block.first, block.first + block.repeat - 1));
   }
-  return name.empty() ? parameter.name : name + "." + parameter.name;
+  return TensorName(name, parameter.name);
 }
 
 // "32 layers × 8 experts × 4096 × 14336".
@@ -79,7 +83,8 @@ Result<std::vector<Storage>> WeightStorages(const Network& network, const Number
       TRY(Storage storage, Sized({.what = PatternName(block, parameter),
                                   .pile = Pile::kWeights,
                                   .formula = ShapeFormula(block, parameter),
-                                  .source = "shapes of the architecture"},
+                                  .source = "shapes of the architecture",
+                                  .pattern = TensorName(block.name, parameter.name)},
                                  Checked(ElementsOf(parameter)) * block.repeat, format));
       storages.push_back(std::move(storage));
     }
