@@ -49,7 +49,7 @@ struct Answer {
   std::string text = {};
   Json::Object json = {};
   std::vector<std::string> warnings = {};  // to stderr
-  int exit_status = 0;                // 0 yes, 1 the answer is no
+  int exit_status = 0;                     // 0 yes, 1 the answer is no
 };
 
 struct Command {

@@ -13,8 +13,9 @@ namespace fourpiles::cli {
 inline constexpr Option kOverflowOption = {
     .name = "--overflow",
     .value = "POLICY",
-    .help = "past the largest value: ieee (infinity, else NaN, else the largest; the default), "
-            "saturate, nan",
+    .help =
+        "past the largest value: ieee (infinity, else NaN, else the largest; the default), "
+        "saturate, nan",
 };
 
 Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option);
