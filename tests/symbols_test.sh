@@ -14,6 +14,6 @@ for library; do
   while read -r symbol; do
     echo "$(basename "$library"): $symbol"
     status=1
-  done < <(sed 's/ U *$//' <<<"$symbols" | grep -xE "$forbidden" | sort -u)
+  done < <(sed -E 's/ U[ 0-9]*$//' <<<"$symbols" | grep -xE "$forbidden" | sort -u)
 done
 exit $status
