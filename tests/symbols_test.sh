@@ -11,9 +11,9 @@ shift
 status=0
 for library; do
   symbols=$("$nm" -C --undefined-only --format=posix "$library") || exit 2
-  while read -r symbol; do
-    echo "$(basename "$library"): $symbol"
+  if sed 's/ U *$//' <<<"$symbols" | grep -xE "$forbidden" | sort -u |
+    sed "s/^/$(basename "$library"): /"; then
     status=1
-  done < <(sed -E 's/ U[ 0-9]*$//' <<<"$symbols" | grep -xE "$forbidden" | sort -u)
+  fi
 done
 exit $status

@@ -48,6 +48,9 @@ TEST(Output, ToAFullDiskIsAnError) {
 }
 
 TEST(Colour, IsForTerminalsWithoutNoColor) {
+  if (RunShell("script -qec true /dev/null").exit_status != 0) {
+    GTEST_SKIP() << "no pseudo-terminal can be had here";
+  }
   const std::string on_a_terminal = "script -qec 'fourpiles rond' /dev/null";
   EXPECT_NE(RunShell(on_a_terminal).out.find("\x1b[1;31merror:\x1b[0m fourpiles: unknown"),
             std::string::npos);
@@ -60,7 +63,7 @@ TEST(Colour, IsForTerminalsWithoutNoColor) {
 
 // What bash would offer for the last of `words`.
 std::string Completed(const std::string& words) {
-  return RunShell("source <(fourpiles completions bash); COMP_WORDS=(" + words +
+  return RunShell("eval \"$(fourpiles completions bash)\"; COMP_WORDS=(" + words +
                   "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _fourpiles; echo ${COMPREPLY[@]}")
       .out;
 }
