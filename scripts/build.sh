@@ -54,6 +54,6 @@ build() {
   local preset=$1
   shift
   ninja -C "$root/build/$preset" -n "$@" 2>/dev/null | grep -q 'no work to do' && return
-  say "compiling build/$preset (the first time takes a minute or two)"
+  say "compiling build/$preset (the first time takes some minutes)"
   quietly "compile-$preset" ninja -C "$root/build/$preset" "$@"
 } </dev/null
