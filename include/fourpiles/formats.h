@@ -28,6 +28,7 @@ enum class Specials {
   kNone,       // every code is a number
 };
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the fields stand as a table row reads
 struct NumberFormat {
   std::string_view name = {};     // as ml_dtypes and PyTorch name it
   std::string_view aliases = {};  // other names, separated by a space; the case does not matter

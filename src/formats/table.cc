@@ -63,11 +63,13 @@ struct PairName {
   }
 };
 
-constexpr int kPairs = (kMaxExponentBits + 1) * (kMaxFractionBits + 1);
+constexpr std::size_t kPairs =
+    (std::size_t{kMaxExponentBits} + 1) * (std::size_t{kMaxFractionBits} + 1);
 
 constexpr std::size_t PairIndex(int exponent_bits, int fraction_bits, bool fn) {
-  return static_cast<std::size_t>(exponent_bits * (kMaxFractionBits + 1) + fraction_bits +
-                                  (fn ? kPairs : 0));
+  const auto row = static_cast<std::size_t>(exponent_bits);
+  const auto column = static_cast<std::size_t>(fraction_bits);
+  return row * (std::size_t{kMaxFractionBits} + 1) + column + (fn ? kPairs : 0);
 }
 
 constexpr auto kPairNames = [] {

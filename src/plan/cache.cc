@@ -49,6 +49,7 @@ std::vector<Run> RunsOf(const Network& network, const Kind& kind) {
     }
   }
   std::vector<Run> list;
+  list.reserve(runs.size());
   for (const auto& [key, run] : runs) {
     list.push_back(run);
   }

@@ -138,6 +138,7 @@ Result<Settings> SettingsFromJson(const Json& job, JobKind kind, std::string_vie
     settings_by_key.emplace(KeyOf(setting), setting);
   }
   std::vector<std::string_view> known;
+  known.reserve(settings_by_key.size());
   for (const auto& [key, setting] : settings_by_key) {
     known.emplace_back(key);
   }

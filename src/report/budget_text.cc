@@ -1,6 +1,7 @@
 // A budget on one screen: a line and a bar a pile, the device's line, the verdict.
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -22,10 +23,10 @@ std::string Bar(Bytes bytes, Bytes whole) {
   }
   const double share =
       std::min(1.0, static_cast<double>(bytes.value()) / static_cast<double>(whole.value()));
-  const int eighths = std::max(1, static_cast<int>(share * kBarWidth * 8 + 0.5));
+  const long eighths = std::max(1L, std::lround(share * kBarWidth * 8));
   static constexpr const char* kParts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   std::string bar;
-  for (int i = 0; i < eighths / 8; ++i) {
+  for (long i = 0; i < eighths / 8; ++i) {
     bar += "█";
   }
   return bar + kParts[eighths % 8];

@@ -32,6 +32,7 @@ std::string FileWords(const Budget::FileShare& file, const BudgetStyle& style) {
 
 std::string DefaultWords(const std::vector<Default>& defaults) {
   std::vector<std::string> words;
+  words.reserve(defaults.size());
   for (const Default& unset : defaults) {
     words.push_back(unset.key + " " + unset.value);
   }

@@ -40,6 +40,6 @@ struct Profile {
 
 // The least that any implementation keeps: of each layer its output, (tokens, hidden_size). Inputs,
 // activation gradients and workspace are not counted.
-extern const Profile kLowerBound;
+extern const Profile kLowerBound;  // NOLINT(readability-identifier-naming): a constant
 
 }  // namespace fourpiles
