@@ -114,7 +114,6 @@ Result<Network> Build(const Json& config, std::string_view where) {
       record.MemberText("quantization_config", "quant_method", "unknown method").value_or("");
   TRY_VOID(record.Finish());
   TRY_VOID(CheckNetwork(network, where));
-  AddLayerOperators(network);
   return network;
 }
 

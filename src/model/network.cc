@@ -1,5 +1,7 @@
 #include "model/network.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/checked.h"
@@ -81,12 +83,34 @@ std::int64_t TrainableParameterCount(const Network& network) {
   return elements;
 }
 
-void AddLayerOperators(Network& network) {
-  for (Block& block : network.blocks) {
-    if (network.hidden_size && block.name.find("{}") != std::string::npos) {
-      block.operators = {{OperatorKind::kLayer, *network.hidden_size}};
+bool IsNumbered(const Block& block) {
+  return block.name.find("{}") != std::string::npos;
+}
+
+bool OperatorsAreKnown(const Network& network) {
+  return std::ranges::all_of(network.blocks, [](const Block& block) {
+    return block.parameters.empty() || !block.operators.empty();
+  });
+}
+
+std::int64_t TrainableTensorCount(const Network& network) {
+  std::int64_t tensors = 0;
+  for (const Block& block : network.blocks) {
+    for (const Parameter& parameter : block.parameters) {
+      tensors += parameter.trainable ? parameter.copies * block.repeat : 0;
     }
   }
+  return tensors;
+}
+
+std::int64_t LargestTrainableTensor(const Network& network) {
+  std::int64_t largest = 0;
+  for (const Block& block : network.blocks) {
+    for (const Parameter& parameter : block.parameters) {
+      largest = std::max(largest, parameter.trainable ? ElementsOf(parameter) / parameter.copies : 0);
+    }
+  }
+  return largest;
 }
 
 Result<void> CheckNetwork(const Network& network, std::string_view where) {
@@ -124,7 +148,6 @@ Result<Network> NetworkFromCount(const BareCount& count) {
   if (count.num_hidden_layers) {
     network.blocks.push_back({.name = "layers.{}", .repeat = *count.num_hidden_layers});
   }
-  AddLayerOperators(network);
   if (count.parameters < 1 || !Checked(count.parameters).ok()) {
     return WrongUsage({.where = "MODEL",
                        .found = fmt::format("{} parameters", count.parameters),

@@ -15,6 +15,7 @@
 
 #include "fourpiles/formats.h"
 #include "fourpiles/result.h"
+#include "model/operators.h"
 
 namespace fourpiles {
 
@@ -33,18 +34,10 @@ struct Parameter {
   bool routed = false;
   // False: the optimizer leaves it alone.
   bool trainable = true;
+  // Kept in float32 whatever the recipe's format.
+  bool float32 = false;
 
   friend bool operator==(const Parameter&, const Parameter&) = default;
-};
-
-// What is computed, as far as memory is concerned; the shapes are symbolic in tokens, which are
-// batch × sequence.
-enum class OperatorKind {
-  kLayer,  // a whole layer taken as one operator
-};
-struct Operator {
-  OperatorKind kind = OperatorKind::kLayer;
-  std::int64_t output_elements_per_token = 0;
 };
 
 // What stands once, or a run of layers that are alike.
@@ -53,7 +46,9 @@ struct Block {
   std::int64_t first = 0;  // the number of the first layer
   std::int64_t repeat = 1;
   std::vector<Parameter> parameters = {};  // of one layer
-  std::vector<Operator> operators = {};    // of one layer, in the order of the forward pass
+  // Of one layer, in the order of the forward pass; the last one's output goes to the next block.
+  // Empty: what it computes is not described.
+  std::vector<Operator> operators = {};
 };
 
 // What one layer keeps for each request while serving, in elements.
@@ -73,10 +68,30 @@ struct Cache {
   std::int64_t recurrent_elements_per_request = 0;
 };
 
+// A tensor that every step is given: tokens, labels, images.
+struct BatchTensor {
+  std::string name = {};
+  std::int64_t elements = 1;  // a sample, or a token of it
+  bool per_token = false;
+  bool indices = false;  // int64; else in the format of the weights
+  bool float32 = false;  // whatever the format of the weights
+};
+
+// A table that is no parameter: masks, rotary embeddings, running means.
+struct Buffer {
+  std::string name = {};
+  std::int64_t elements = 1;
+  int bits = 32;      // of one; 0: in the format of the weights
+};
+
 struct Network {
   std::string model_type = {};     // of the config.json; "" for a bare count
   std::vector<Block> blocks = {};  // in the order of the forward pass
   std::vector<Cache> caches = {};  // in the order of the layers; layers without have none
+  std::vector<BatchTensor> batch = {};
+  std::vector<Buffer> buffers = {};
+  // Tokens of every sample, where the network fixes them: patches of an image.
+  std::optional<std::int64_t> tokens_per_sample = {};
   // Unknown for a bare count, unless it was given.
   std::optional<std::int64_t> num_hidden_layers = {};
   std::optional<std::int64_t> hidden_size = {};
@@ -107,12 +122,18 @@ std::int64_t ParameterCount(const Network& network);
 std::int64_t TrainableElementsOfLayer(const Block& block);
 std::int64_t TrainableParameterCount(const Network& network);
 
+// Tensors of trainable parameters, and the elements of the largest.
+std::int64_t TrainableTensorCount(const Network& network);
+std::int64_t LargestTrainableTensor(const Network& network);
+
 // "model.layers.{}" and 7 make "model.layers.7".
 std::string WithNumber(const std::string& pattern, std::int64_t number);
 
-// Gives every block of numbered layers the one operator kLayer, whose output is (tokens,
-// hidden_size). Does nothing when the hidden size is unknown.
-void AddLayerOperators(Network& network);
+// Whether every block with parameters says what it computes.
+bool OperatorsAreKnown(const Network& network);
+
+// Of the blocks whose name has a number: layers.
+bool IsNumbered(const Block& block);
 
 // Refuses a network where the elements of all tensors, or of all caches for one token, pass 2^53;
 // the functions above may be asked afterwards. Every builder below ends with it.

@@ -134,16 +134,19 @@ void AddLayers(Network& network, std::string_view name, std::int64_t count,
                const std::function<Layer(std::int64_t number)>& layer) {
   const std::size_t blocks_before = network.blocks.size();
   for (std::int64_t number = 0; number < count; ++number) {
-    auto [parameters, cache] = layer(number);
+    auto [parameters, cache, operators] = layer(number);
     if (cache) {
       cache->layer = number;
       network.caches.push_back(*cache);
     }
-    if (network.blocks.size() > blocks_before && network.blocks.back().parameters == parameters) {
+    const Block* last = network.blocks.size() > blocks_before ? &network.blocks.back() : nullptr;
+    if (last != nullptr && last->parameters == parameters && last->operators == operators) {
       ++network.blocks.back().repeat;
     } else {
-      network.blocks.push_back(
-          {.name = std::string(name), .first = number, .parameters = std::move(parameters)});
+      network.blocks.push_back({.name = std::string(name),
+                                .first = number,
+                                .parameters = std::move(parameters),
+                                .operators = std::move(operators)});
     }
   }
 }

@@ -11,10 +11,11 @@
 namespace fourpiles {
 namespace {
 
-Bytes Sum(const std::vector<Storage>& storages) {
+// On the device.
+Bytes Sum(const Resident& resident) {
   Bytes sum(0);
-  for (const Storage& storage : storages) {
-    sum += storage.bytes.expected;
+  for (const Storage& storage : resident.storages) {
+    sum += storage.place == Place::kDevice ? storage.bytes.expected : Bytes(0);
   }
   return sum;
 }
@@ -23,34 +24,22 @@ Bytes Sum(const std::vector<Storage>& storages) {
 Result<Bytes> StateBytes(const Job& job) {
   const Network& network = job.model.network;
   if (job.kind == JobKind::kServe) {
-    TRY(const std::vector<Storage> weights, WeightStorages(network, job.serving.weights_format));
+    TRY(const Resident weights, WeightStorages(network, job.serving.weights_format));
     return Sum(weights);
   }
   const Shares shares = SharesOf(job);
   const TrainingJob& training = job.training;
-  TRY(const std::vector<Storage> weights,
+  TRY(const Resident weights,
       WeightStorages(network, training.recipe.weights, shares.weights));
-  TRY(const Storage gradients, GradientStorage(network, training.recipe, shares.gradients));
-  TRY(const std::vector<Storage> states,
+  TRY(const Resident gradients, GradientStorage(network, training.recipe, shares.gradients));
+  TRY(const Resident states,
       OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
-  return Sum(weights) + gradients.bytes.expected + Sum(states);
+  return Sum(weights) + Sum(gradients) + Sum(states);
 }
 
 bool ShapesAreKnown(const Job& job) {
   const Network& network = job.model.network;
   return !job.bare_count || (job.kind != JobKind::kServe && network.num_hidden_layers);
-}
-
-// Activations alive when the last forward pass ends.
-Bytes SavedActivations(const Part& part, const Tape& tape) {
-  const auto last = std::ranges::find_if(
-      part.schedule.rbegin(), part.schedule.rend(),
-      [](const Action& action) { return action.kind == ActionKind::kForward; });
-  if (last == part.schedule.rend()) {
-    return Bytes(0);
-  }
-  const auto moment = static_cast<Moment>(part.schedule.rend() - last - 1);
-  return PilesAt(tape, Place::kDevice, moment).at(Pile::kActivations);
 }
 
 Verdict VerdictOf(const Band& total, Bytes memory) {
@@ -92,7 +81,7 @@ std::vector<std::string> WarningsOf(const Job& job) {
 
 std::vector<std::string> UnknownsOf(const Job& job) {
   std::vector<std::string> unknowns;
-  if (job.kind != JobKind::kServe && ShapesAreKnown(job)) {
+  if (job.kind != JobKind::kServe && ShapesAreKnown(job) && job.training.lower_bound) {
     unknowns.emplace_back(
         "activations are a lower bound, one output a layer: no inputs, activation gradients, "
         "logits or workspace");
@@ -111,7 +100,7 @@ Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
       !network.quantization.empty()) {
     return std::nullopt;
   }
-  TRY(const std::vector<Storage> weights, WeightStorages(network, *network.stored_format));
+  TRY(const Resident weights, WeightStorages(network, *network.stored_format));
   const std::string format(network.stored_format->name);
   job.training.zero = 0;
   TRY(const Bytes state, StateBytes(job));
@@ -158,12 +147,12 @@ Result<Budget> PlayedBudget(const Job& job) {
   Budget budget;
   budget.job = job;
   for (const Part& part : parts) {
-    TRY(Tape tape, Play(part, kLowerBound));
+    TRY(Tape tape, Play(part, job.kind == JobKind::kServe ? LowerBound() : job.training.profile));
     const Peak peak = PeakOf(tape, Place::kDevice);
     if (budget.worst_rank.empty() || peak.bytes > budget.peak.bytes) {
       budget.peak = peak;
       budget.worst_rank = part.rank;
-      budget.saved_activations = SavedActivations(part, tape);
+      budget.saved_activations = SavedActivations(tape);
       budget.tape = std::move(tape);
     }
   }

@@ -56,7 +56,8 @@ std::vector<Run> RunsOf(const Network& network, const Kind& kind) {
   return list;
 }
 
-Result<Storage> CacheStorage(const Run& run, const Kind& kind, const ServingJob& serving) {
+Result<void> AddCache(Resident& resident, const Run& run, const Kind& kind,
+                      const ServingJob& serving) {
   const std::int64_t tokens =
       kind.per_token ? std::min(serving.context_length, run.window.value_or(serving.context_length))
                      : 1;
@@ -69,16 +70,18 @@ Result<Storage> CacheStorage(const Run& run, const Kind& kind, const ServingJob&
                        .hint = "check --context-length and --concurrency"});
   }
   const std::string window = run.window ? fmt::format(", window {}", *run.window) : "";
-  return Storage{
-      .what = fmt::format("{} of {} layers{}", kind.what, run.layers, kind.per_token ? window : ""),
-      .pile = Pile::kKvCache,
-      .format = std::string(kind.format.name),
-      .elements = Elements(elements.value()),
-      .bytes = Exactly(Bytes(bytes.value())),
-      .formula =
-          fmt::format("{} requests × {} layers × {} elements{}", serving.concurrency, run.layers,
-                      run.elements, kind.per_token ? fmt::format(" × {} tokens", tokens) : ""),
-      .source = "shapes of the architecture; a cache without padding"};
+  resident.Add(
+      {.pile = Pile::kKvCache,
+       .format = kind.format.name,
+       .elements = Elements(elements.value()),
+       .bytes = Exactly(Bytes(bytes.value()))},
+      {.what =
+           fmt::format("{} of {} layers{}", kind.what, run.layers, kind.per_token ? window : ""),
+       .formula =
+           fmt::format("{} requests × {} layers × {} elements{}", serving.concurrency, run.layers,
+                       run.elements, kind.per_token ? fmt::format(" × {} tokens", tokens) : ""),
+       .source = "shapes of the architecture; a cache without padding"});
+  return {};
 }
 
 Checked BytesOfKinds(const Network& network, const ServingJob& serving, bool per_token) {
@@ -95,15 +98,14 @@ Checked BytesOfKinds(const Network& network, const ServingJob& serving, bool per
 
 }  // namespace
 
-Result<std::vector<Storage>> CacheStorages(const Network& network, const ServingJob& serving) {
-  std::vector<Storage> storages;
+Result<Resident> CacheStorages(const Network& network, const ServingJob& serving) {
+  Resident resident;
   for (const Kind& kind : KindsOf(serving)) {
     for (const Run& run : RunsOf(network, kind)) {
-      TRY(Storage storage, CacheStorage(run, kind, serving));
-      storages.push_back(std::move(storage));
+      TRY_VOID(AddCache(resident, run, kind, serving));
     }
   }
-  return storages;
+  return resident;
 }
 
 Checked CacheBytesPerToken(const Network& network, const ServingJob& serving) {

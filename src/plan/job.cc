@@ -7,75 +7,15 @@
 #include "base/nearest_name.h"
 #include "base/try.h"
 #include "plan/model_argument.h"
+#include "plan/setting_reader.h"
 #include "units/parse.h"
 
 namespace fourpiles {
 namespace {
 
-constexpr std::string_view kDefaultRecipe = "mixed-bf16";
-constexpr std::string_view kDefaultOptimizer = "adamw";
-constexpr std::int64_t kDefaultSequenceLength = 2048;
-
 // No run has more; the schedule of a step, which lists every layer, stays small.
 constexpr Range kLayers = {1, 10'000};
-constexpr Range kSizes = {1, std::int64_t{1} << 40};
 constexpr Range kDevices = {1, 1'000'000};
-
-// Reads settings one after another, and notes the defaults it had to use.
-class SettingReader {
- public:
-  SettingReader(const Settings& settings, std::vector<Default>& defaults)
-      : settings_(settings), defaults_(defaults) {}
-
-  const SetValue* Find(std::string_view name) const {
-    const auto found = settings_.find(name);
-    return found == settings_.end() ? nullptr : &found->second;
-  }
-
-  Result<std::optional<std::int64_t>> OptionalCount(std::string_view name, Range range) const {
-    const SetValue* set = Find(name);
-    if (set == nullptr) {
-      return std::nullopt;
-    }
-    TRY(const std::int64_t count, ParseCount(set->text, set->where, range));
-    return count;
-  }
-
-  Result<std::int64_t> Count(std::string_view name, std::int64_t otherwise, Range range) {
-    TRY(const std::optional<std::int64_t> count, OptionalCount(name, range));
-    if (!count) {
-      NoteDefault(name, fmt::to_string(otherwise));
-    }
-    return count.value_or(otherwise);
-  }
-
-  Result<NumberFormat> Format(std::string_view name, const NumberFormat& otherwise) {
-    const SetValue* set = Find(name);
-    if (set == nullptr) {
-      NoteDefault(name, otherwise.name);
-      return otherwise;
-    }
-    return FindFormat(set->text, set->where);
-  }
-
-  // The name that was set, and where; or the default.
-  SetValue Text(std::string_view name, std::string_view otherwise) {
-    const SetValue* set = Find(name);
-    if (set == nullptr) {
-      NoteDefault(name, otherwise);
-      return {std::string(otherwise), "--" + std::string(name)};
-    }
-    return *set;
-  }
-
- private:
-  void NoteDefault(std::string_view name, std::string_view value) {
-    defaults_.push_back({KeyOf({.name = name}), std::string(value)});
-  }
-
-  const Settings& settings_;
-  std::vector<Default>& defaults_;
-};
 
 struct SolveWord {
   std::string_view word;
@@ -117,29 +57,6 @@ Result<std::optional<Unknown>> ReadSolve(const SettingReader& reader, const Job&
                      .found = "unknown word \"" + set->text + "\"",
                      .expected = DidYouMean(set->text, words),
                      .hint = fmt::format("one of {}", fmt::join(words, ", "))});
-}
-
-Result<TrainingJob> ReadTraining(SettingReader& reader, const Network& network) {
-  TrainingJob training;
-  const SetValue recipe = reader.Text("recipe", kDefaultRecipe);
-  TRY(training.recipe, FindRecipe(recipe.text, recipe.where));
-  const SetValue optimizer = reader.Text("optimizer", kDefaultOptimizer);
-  TRY(training.optimizer, FindOptimizer(optimizer.text, optimizer.where));
-  TRY(training.micro_batch_size, reader.Count("micro-batch-size", 1, kSizes));
-  const std::int64_t longest = network.max_position_embeddings.value_or(kDefaultSequenceLength);
-  TRY(training.sequence_length,
-      reader.Count("sequence-length", std::min(longest, kDefaultSequenceLength), kSizes));
-  TRY(training.gradient_accumulation, reader.Count("gradient-accumulation", 1, kSizes));
-  TRY(training.activation_format, reader.Format("activation-format", training.recipe.compute));
-  const SetValue activations = reader.Text("activations", "lower-bound");
-  if (activations.text != "lower-bound") {
-    return WrongUsage({.where = activations.where,
-                       .found = "\"" + activations.text + "\": not in this version",
-                       .expected = "expected lower-bound"});
-  }
-  TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));
-  training.zero = static_cast<int>(zero);
-  return training;
 }
 
 Result<ServingJob> ReadServing(SettingReader& reader, const Network& network) {
@@ -208,7 +125,7 @@ Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settin
     TRY(job.serving, ReadServing(reader, job.model.network));
   } else {
     TRY(job.devices, reader.Count("devices", 1, kDevices));
-    TRY(job.training, ReadTraining(reader, job.model.network));
+    TRY(job.training, ReadTraining(reader, job));
   }
   TRY(job.solve, ReadSolve(reader, job));
   return job;

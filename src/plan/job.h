@@ -10,7 +10,9 @@
 #include "plan/device.h"
 #include "plan/settings.h"
 #include "step/optimizer.h"
+#include "step/play.h"
 #include "step/recipe.h"
+#include "step/state.h"
 
 namespace fourpiles {
 
@@ -25,7 +27,15 @@ struct TrainingJob {
   std::int64_t micro_batch_size = 1;
   std::int64_t sequence_length = 1;
   std::int64_t gradient_accumulation = 1;
-  NumberFormat activation_format = {};
+  NumberFormat activation_format = {};  // of a lower bound
+  bool lower_bound = false;             // of each layer its output and no more
+  std::string implementation = {};
+  Profile profile = {};
+  std::optional<AttentionKind> attention = {};  // where it was chosen
+  std::optional<LossKind> loss = {};
+  std::int64_t loss_chunks = 1;
+  Recompute recompute = {};
+  StepKernels step_kernels = StepKernels::kFused;
   int zero = 0;  // stage, 0 to 3
 };
 

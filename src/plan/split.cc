@@ -10,6 +10,11 @@
 namespace fourpiles {
 namespace {
 
+// A tape names its moments by the network and outlives the job.
+std::shared_ptr<const Network> Share(const Network& network) {
+  return std::make_shared<const Network>(network);
+}
+
 std::string RankName(std::int64_t ranks) {
   return ranks == 1 ? "rank 0" : fmt::format("ranks 0 to {}", ranks - 1);
 }
@@ -26,41 +31,78 @@ Shares SharesOf(const Job& job) {
   return {.weights = over(3), .gradients = over(2), .optimizer_state = over(1)};
 }
 
-Result<std::vector<Part>> SplitTraining(const Job& job) {
+namespace {
+
+// Autocast where the weights are kept wider than what is computed in.
+Numbers NumbersOf(const Recipe& recipe) {
+  return {.weights = TypeOf(recipe.weights),
+          .compute = TypeOf(recipe.compute),
+          .autocast = StorageBits(recipe.weights) > StorageBits(recipe.compute)};
+}
+
+GradientUse GradientUseOf(const TrainingJob& training) {
+  if (!GradientsAreResident(training)) {
+    return GradientUse::kBorn;
+  }
+  return training.lower_bound ? GradientUse::kDirect : GradientUse::kAdded;
+}
+
+Result<std::shared_ptr<const Resident>> TrainingResident(const Job& job, const Batch& batch) {
   const TrainingJob& training = job.training;
   const Network& network = job.model.network;
   const Shares shares = SharesOf(job);
-  TRY(std::vector<Storage> resident,
-      WeightStorages(network, training.recipe.weights, shares.weights));
+  TRY(Resident resident, WeightStorages(network, training.recipe.weights, shares.weights));
   if (GradientsAreResident(training)) {
-    TRY(Storage gradients, GradientStorage(network, training.recipe, shares.gradients));
-    resident.push_back(std::move(gradients));
+    TRY(Resident gradients, GradientStorage(network, training.recipe, shares.gradients));
+    resident.Append(std::move(gradients));
   }
-  TRY(std::vector<Storage> states,
+  TRY(Resident states,
       OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
-  std::ranges::move(states, std::back_inserter(resident));
+  resident.Append(std::move(states));
+  if (!training.lower_bound) {
+    TRY(Resident buffers, BufferStorages(network, training.recipe.weights));
+    resident.Append(std::move(buffers));
+    TRY(Resident inputs, BatchStorages(network, batch, training.recipe.weights));
+    resident.Append(std::move(inputs));
+  }
+  return std::make_shared<const Resident>(std::move(resident));
+}
+
+}  // namespace
+
+Result<std::vector<Part>> SplitTraining(const Job& job) {
+  const TrainingJob& training = job.training;
+  const Network& network = job.model.network;
+  const Batch batch = {.micro_batch_size = training.micro_batch_size,
+                       .sequence_length = training.sequence_length,
+                       .loss_chunks = training.loss_chunks};
+  TRY(std::shared_ptr<const Resident> resident, TrainingResident(job, batch));
   Part part = {.rank = RankName(job.devices),
                .ranks = job.devices,
-               .network = network,
+               .network = Share(network),
                .resident = std::move(resident),
-               .schedule = TrainingSchedule(network, training.gradient_accumulation),
-               .shapes = {.micro_batch_size = training.micro_batch_size,
-                          .sequence_length = training.sequence_length,
-                          .activation_format = training.activation_format}};
-  if (!GradientsAreResident(training)) {
-    part.born_gradients = training.recipe.gradients;
-  }
+               .schedule = TrainingSchedule(network,
+                                            {.micro_batches = training.gradient_accumulation,
+                                             .every_layer = training.recompute.every > 1}),
+               .batch = batch,
+               .numbers = NumbersOf(training.recipe),
+               .activation_format = TypeOf(training.activation_format),
+               .gradients = GradientUseOf(training),
+               .recompute = training.recompute};
+  TRY(part.step_temporaries,
+      StepTemporaries(network, training.optimizer, training.recipe.states, training.step_kernels,
+                      SharesOf(job).optimizer_state));
   return std::vector<Part>{std::move(part)};
 }
 
 Result<std::vector<Part>> SplitServing(const Job& job) {
   const Network& network = job.model.network;
-  TRY(std::vector<Storage> resident, WeightStorages(network, job.serving.weights_format));
-  TRY(std::vector<Storage> caches, CacheStorages(network, job.serving));
-  std::ranges::move(caches, std::back_inserter(resident));
+  TRY(Resident resident, WeightStorages(network, job.serving.weights_format));
+  TRY(Resident caches, CacheStorages(network, job.serving));
+  resident.Append(std::move(caches));
   return std::vector<Part>{{.rank = RankName(1),
-                            .network = network,
-                            .resident = std::move(resident),
+                            .network = Share(network),
+                            .resident = std::make_shared<const Resident>(std::move(resident)),
                             .schedule = ServingSchedule()}};
 }
 

@@ -117,7 +117,7 @@ Json::Object BudgetJson(const Budget& budget) {
       {"saved_activation_bytes",
        budget.shapes_known && !serving ? BytesJson(budget.saved_activations) : Json()},
       {"peak_bytes", BytesJson(budget.peak.bytes)},
-      {"peak_moment", budget.tape.moments[static_cast<std::size_t>(budget.peak.moment)]},
+      {"peak_moment", MomentName(budget.tape, budget.peak.moment)},
       {"total_bytes", BandJson(budget.total)},
       {"device", DeviceJson(budget.job.device)},
       {"verdict", budget.verdict ? Json(Name(*budget.verdict)) : Json()},

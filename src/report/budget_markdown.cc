@@ -34,7 +34,7 @@ std::string BudgetMarkdown(const Budget& budget, const BudgetStyle& style) {
                         PileFormats(budget, pile));
   }
   text += fmt::format("| **peak** | **{}** | {} |\n", PrintBytes(budget.peak.bytes, style.unit),
-                      Cell(budget.tape.moments[static_cast<std::size_t>(budget.peak.moment)]));
+                      Cell(MomentName(budget.tape, budget.peak.moment)));
   if (const std::optional<Device>& device = budget.job.device) {
     text += fmt::format("| {} | {} | |\n\n**{}**\n", Cell(device->name),
                         PrintBytes(device->memory, style.unit), VerdictWords(budget, style));

@@ -40,7 +40,7 @@ std::string PileTable(const Budget& budget, const BudgetStyle& style) {
     rows.push_back({PileWords(pile), PileAmount(budget, pile, style),
                     Bar(budget.piles.at(pile), whole), PileFormats(budget, pile)});
   }
-  const std::string moment = budget.tape.moments[static_cast<std::size_t>(budget.peak.moment)];
+  const std::string moment = MomentName(budget.tape, budget.peak.moment);
   rows.push_back(
       {"peak", PrintBytes(budget.peak.bytes, style.unit), Bar(budget.peak.bytes, whole), moment});
   if (const std::optional<Device>& device = budget.job.device) {

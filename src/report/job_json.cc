@@ -13,6 +13,30 @@ Json OfCount(const Job& job, std::optional<std::int64_t> value) {
   return job.bare_count && value ? Json(*value) : Json();
 }
 
+// As the settings take them.
+Json Word(const std::optional<LossKind>& loss, std::int64_t chunks) {
+  if (!loss) {
+    return {};
+  }
+  return *loss == LossKind::kChunked ? Json("chunked:" + std::to_string(chunks))
+                                     : Json(Name(*loss));
+}
+
+Json Word(const Recompute& recompute) {
+  if (recompute.kind == RecomputeKind::kLayers && recompute.every > 1) {
+    return "every:" + std::to_string(recompute.every);
+  }
+  switch (recompute.kind) {
+    case RecomputeKind::kNone:
+      return "none";
+    case RecomputeKind::kAttention:
+      return "selective";
+    case RecomputeKind::kLayers:
+      break;
+  }
+  return "full";
+}
+
 constexpr Row kRows[] = {
     {"layers", [](const Job& j) { return OfCount(j, j.model.network.num_hidden_layers); }},
     {"width", [](const Job& j) { return OfCount(j, j.model.network.hidden_size); }},
@@ -21,8 +45,15 @@ constexpr Row kRows[] = {
     {"micro_batch_size", [](const Job& j) { return Json(j.training.micro_batch_size); }},
     {"sequence_length", [](const Job& j) { return Json(j.training.sequence_length); }},
     {"gradient_accumulation", [](const Job& j) { return Json(j.training.gradient_accumulation); }},
-    {"activations", [](const Job&) { return Json("lower-bound"); }},
+    {"activations",
+     [](const Job& j) { return Json(j.training.lower_bound ? "lower-bound" : "exact"); }},
     {"activation_format", [](const Job& j) { return Json(j.training.activation_format.name); }},
+    {"attention",
+     [](const Job& j) { return j.training.attention ? Json(Name(*j.training.attention)) : Json(); }},
+    {"loss", [](const Job& j) { return Word(j.training.loss, j.training.loss_chunks); }},
+    {"recompute", [](const Job& j) { return Word(j.training.recompute); }},
+    {"implementation", [](const Job& j) { return Json(j.training.implementation); }},
+    {"optimizer_kernels", [](const Job& j) { return Json(Name(j.training.step_kernels)); }},
     {"weights_format", [](const Job& j) { return Json(j.serving.weights_format.name); }},
     {"kv_format_k", [](const Job& j) { return Json(j.serving.key_format.name); }},
     {"kv_format_v", [](const Job& j) { return Json(j.serving.value_format.name); }},

@@ -9,7 +9,10 @@ std::span<const DataFile> OptimizerFiles();  // made from data/ by data/embed.cm
 
 namespace {
 
-constexpr std::string_view kKeys[] = {"id", "aliases", "summary", "states", "source", "checked"};
+constexpr std::string_view kKeys[] = {
+    "id",     "aliases", "summary", "states", "scalars", "loop_temporaries", "foreach_temporaries",
+    "source", "checked"};
+constexpr Range kFewTensors = {0, 16};
 constexpr std::string_view kStateKeys[] = {"name", "format"};
 
 Result<std::vector<OptimizerState>> StatesOf(const Fields& fields) {
@@ -36,6 +39,9 @@ Result<Optimizer> OptimizerFromJson(const Json& json, std::string_view where) {
       .names = {.id = record.Text("id"), .aliases = record.Texts("aliases")},
       .summary = record.Text("summary"),
       .states = std::move(states),
+      .scalars = record.CountOr("scalars", 0, kFewTensors),
+      .loop_temporaries = record.CountOr("loop_temporaries", 0, kFewTensors),
+      .foreach_temporaries = record.CountOr("foreach_temporaries", 0, kFewTensors),
       .source = record.Text("source"),
       .checked = record.Text("checked"),
   };

@@ -23,6 +23,12 @@ struct Optimizer {
   Names names = {};
   std::string summary = {};
   std::vector<OptimizerState> states = {};
+  // float32 numbers it keeps for every tensor on the host: its step counter.
+  std::int64_t scalars = 0;
+  // What a step needs for a moment: so many copies of the largest tensor when it takes one after
+  // the other; of all tensors when it runs kernel by kernel over all (foreach).
+  std::int64_t loop_temporaries = 0;
+  std::int64_t foreach_temporaries = 0;
   std::string source = {};
   std::string checked = {};  // the day, as 2026-11-29
 };

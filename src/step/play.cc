@@ -1,101 +1,473 @@
 #include "step/play.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/try.h"
-#include "formats/storage.h"
 
 namespace fourpiles {
 namespace {
 
-tl::unexpected<Error> TooLarge(const std::string& what) {
-  return WrongUsage({.where = "budget",
-                     .found = what + " passes 2^53 bytes",
-                     .expected = "expected less",
-                     .hint = "check the batch size, the sequence length and the parameter count"});
+constexpr KernelKind kLayerOutput = {"layer",
+                                     "the least that any implementation keeps: of each layer its "
+                                     "output"};
+constexpr KernelKind kHandOver = {"layer", "what one layer hands to the next"};
+constexpr KernelKind kSeed = {"loss", "torch.autograd.backward: the gradient of the loss is 1"};
+constexpr KernelKind kStep = {"step", "temporaries of the optimizer"};
+constexpr KernelKind kServe = {"serve", ""};
+
+std::size_t Index(std::int64_t number) {
+  return static_cast<std::size_t>(number);
 }
 
-class Player {
+// The edges of a block's parameters, in all its layers: they are made when they are first needed.
+class Leaves {
  public:
-  Player(const Part& part, const Profile& profile) : part_(part), profile_(profile) {}
-
-  Result<Tape> Run() {
-    tape_.storages = part_.resident;
-    for (const Action& action : part_.schedule) {
-      const auto moment = static_cast<Moment>(tape_.moments.size());
-      tape_.moments.push_back(MomentName(action, part_.network));
-      if (action.kind == ActionKind::kForward) {
-        TRY_VOID(Forward(action, moment));
-      } else if (action.kind == ActionKind::kBackward) {
-        TRY_VOID(Backward(action, moment));
-      }
+  explicit Leaves(const Block& block) {
+    for (const Parameter& parameter : block.parameters) {
+      offsets_.push_back(in_layer_);
+      in_layer_ += Index(parameter.copies);
     }
-    TRY_VOID(CheckTape(tape_));
-    return std::move(tape_);
+    edges_.resize(in_layer_ * Index(block.repeat), kNothing);
+  }
+
+  std::int32_t& Edge(std::int64_t layer, std::int32_t parameter, std::int64_t copy) {
+    return edges_[in_layer_ * Index(layer) + offsets_[Index(parameter)] + Index(copy)];
   }
 
  private:
-  // What the operators of the layer keep is born here.
-  Result<void> Forward(const Action& action, Moment moment) {
-    const Block& block = part_.network.blocks[static_cast<std::size_t>(action.block)];
-    const std::string layer = LayerName(block, action.layer);
-    for (const Operator& op : block.operators) {
-      for (SavedTensor& saved : profile_.RuleOf(op.kind)(op, part_.shapes)) {
-        const Checked bytes = StorageBytes(saved.elements, saved.format);
-        if (!bytes.ok()) {
-          return TooLarge(layer + " " + saved.what);
-        }
-        tape_.storages.push_back({.what = layer + " " + saved.what,
-                                  .pile = Pile::kActivations,
-                                  .format = std::string(saved.format.name),
-                                  .elements = Elements(saved.elements.value()),
-                                  .bytes = Exactly(Bytes(bytes.value())),
-                                  .born = moment,
-                                  .formula = std::move(saved.formula),
-                                  .source = std::move(saved.source),
-                                  .pattern = block.name + " " + saved.what});
-        kept_[{action.block, action.layer}].push_back(tape_.storages.size() - 1);
+  std::vector<std::size_t> offsets_ = {};
+  std::size_t in_layer_ = 0;
+  std::vector<std::int32_t> edges_ = {};
+};
+
+// Operators of a block, by number: from the first until before the last.
+struct Range {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+// The values that come into these operators from before them.
+std::vector<Value> InputsOf(const Block& block, const Range& ops) {
+  std::vector<Value> inputs;
+  std::vector<Value> made;
+  for (std::size_t i = ops.first; i < ops.last; ++i) {
+    for (const Value input : block.operators[i].inputs) {
+      if (std::ranges::find(made, input) == made.end() &&
+          std::ranges::find(inputs, input) == inputs.end()) {
+        inputs.push_back(input);
       }
     }
-    return {};
+    std::ranges::copy(block.operators[i].outputs, std::back_inserter(made));
   }
+  return inputs;
+}
 
-  // What the layer kept is used for the last time; gradients without a buffer are born with the
-  // first micro-batch and live to the end of the step.
-  Result<void> Backward(const Action& action, Moment moment) {
-    for (const std::size_t kept : kept_[{action.block, action.layer}]) {
-      tape_.storages[kept].dies = moment + 1;
-    }
-    kept_.erase({action.block, action.layer});
-    const Block& block = part_.network.blocks[static_cast<std::size_t>(action.block)];
-    const std::int64_t elements = TrainableElementsOfLayer(block);
-    if (!part_.born_gradients || action.micro_batch != 0 || elements == 0) {
-      return {};
-    }
-    const Checked bytes = StorageBytes(elements, *part_.born_gradients);
-    if (!bytes.ok()) {
-      return TooLarge("gradients of " + LayerName(block, action.layer));
-    }
-    tape_.storages.push_back({.what = "gradients of " + LayerName(block, action.layer),
-                              .pile = Pile::kGradients,
-                              .format = std::string(part_.born_gradients->name),
-                              .elements = Elements(elements),
-                              .bytes = Exactly(Bytes(bytes.value())),
-                              .born = moment,
-                              .formula = "its trainable parameters",
-                              .source = "torch.autograd: .grad is born in backward",
-                              .pattern = "gradients of " + block.name});
-    return {};
-  }
+tl::unexpected<Error> TooLarge(const std::string& what) {
+  return WrongUsage({.where = "budget",
+                     .found = "the memory of " + what + " passes 2^53 bytes",
+                     .expected = "expected less",
+                     .hint = "check the batch size, the sequence length and the model"});
+}
+
+// Operators of a layer that are run forward again.
+struct Region {
+  Action action = {};
+  Range ops = {};
+  std::vector<std::pair<Value, Tensor>> inputs = {};
+};
+
+class Player {
+ public:
+  Player(const Part& part, const Profile& profile)
+      : part_(part),
+        profile_(profile),
+        network_(*part.network),
+        memory_(tape_),
+        graph_(memory_),
+        kernels_(memory_, graph_, profile.framework, part.numbers) {}
+
+  Result<Tape> Run();
+
+ private:
+  Result<void> CheckOperators() const;
+  void Forward(std::int32_t number);
+  void ForwardLowerBound(std::int32_t number);
+  void Backward(std::int32_t number);
+  void BackwardLowerBound(std::int32_t number);
+  void BeginBackward(std::int32_t number);
+  void Step(std::int32_t number);
+  void Begin(std::int32_t action, const KernelKind& kind);
+
+  Tensor RunBlock(const Action& action, Tensor x);
+  void RunOperators(Stage& stage, const Block& block, Range ops, std::int32_t action);
+  void RunRegion(Stage& stage, const Action& action, Range ops);
+  std::vector<Tensor> Replay(std::int32_t number, Tensor gradient);
+  Stage NewStage(const Action& action);
+  Tensor RandomState();
+  Tensor ParameterTensor(const Action& action, const ParameterUse& use, std::int64_t copy);
+  bool IsRecomputed(const Action& action) const;
+  static bool NeedsGradients(const Block& block);
+  Result<Tape> Finished();
+  void BeginForward();
+
+  const Block& BlockOf(const Action& action) const { return network_.blocks[Index(action.block)]; }
 
   const Part& part_;
   const Profile& profile_;
-  Tape tape_;
-  // The storages that each layer keeps for its backward pass, by (block, layer).
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> kept_;
+  const Network& network_;
+  Tape tape_ = {};
+  Memory memory_;
+  Autograd graph_;
+  Kernels kernels_;
+  std::vector<Leaves> leaves_ = {};
+  PassTensors pass_ = {};
+  std::vector<Region> regions_ = {};
+  Tensor hidden_ = {};  // what the last block put out
+  // Of every forward action that has not run backward, in order.
+  struct Passed {
+    std::int32_t first_node = 0;
+    std::int32_t entry_edge = kNothing;  // of what came in
+    Tensor kept = {};                 // of a lower bound
+  };
+  std::vector<Passed> passed_ = {};
+  bool backward_ = false;
+  std::int32_t running_ = 0;  // the action that runs
 };
 
+void Player::Begin(std::int32_t action, const KernelKind& kind) {
+  memory_.Begin({.action = action, .kind = &kind});
+}
+
+Result<void> Player::CheckOperators() const {
+  for (const Block& block : network_.blocks) {
+    for (const Operator& op : block.operators) {
+      if (!profile_.lower_bound && profile_.RuleOf(op.kind) == nullptr) {
+        return WrongUsage({.where = "--implementation",
+                           .found = fmt::format("{} has no rule for {} of {}", profile_.name,
+                                                op.name, LayerName(block, 0)),
+                           .expected = "expected an implementation that runs this network",
+                           .hint = "--implementation pytorch has rules for all"});
+      }
+    }
+  }
+  return {};
+}
+
+Result<Tape> Player::Run() {
+  TRY_VOID(CheckOperators());
+  if (part_.resident) {
+    tape_.storages = part_.resident->storages;
+    tape_.texts = {part_.resident, &part_.resident->texts};
+  }
+  tape_.network = part_.network;
+  tape_.actions = part_.schedule;
+  leaves_.reserve(network_.blocks.size());
+  for (const Block& block : network_.blocks) {
+    leaves_.emplace_back(block);
+  }
+  for (std::int32_t number = 0; number < std::ssize(part_.schedule); ++number) {
+    running_ = number;
+    const Action& action = part_.schedule[Index(number)];
+    memory_.SetCopies(action.layers);
+    switch (action.kind) {
+      case ActionKind::kForward:
+        profile_.lower_bound ? ForwardLowerBound(number) : Forward(number);
+        break;
+      case ActionKind::kBackward:
+        profile_.lower_bound ? BackwardLowerBound(number) : Backward(number);
+        break;
+      case ActionKind::kStep:
+        Step(number);
+        break;
+      case ActionKind::kServe:
+      case ActionKind::kRecompute:
+        Begin(number, kServe);
+        break;
+    }
+    memory_.SetCopies(1);
+  }
+  return Finished();
+}
+
+// What still waits is let go of; a size past 2^53 is an error of the job.
+Result<Tape> Player::Finished() {
+  hidden_ = {};
+  pass_ = {};
+  kernels_.ForgetCasts();
+  memory_.Close();
+  if (const std::optional<Kernel>& kernel = memory_.Overflow()) {
+    tape_.moments.push_back(*kernel);
+    return TooLarge(MomentName(tape_, std::ssize(tape_.moments) - 1));
+  }
+  TRY_VOID(CheckTape(tape_));
+  return std::move(tape_);
+}
+
+// --- Forward ---
+
+Tensor Player::ParameterTensor(const Action& action, const ParameterUse& use, std::int64_t copy) {
+  const bool own = use.block < 0;
+  const std::int64_t number = own ? action.block : use.block;
+  const Block& block = network_.blocks[Index(number)];
+  const Parameter& parameter = block.parameters[Index(use.parameter)];
+  Tensor tensor;
+  tensor.type = parameter.float32 ? kFloat32 : part_.numbers.weights;
+  tensor.shape.rank = static_cast<int>(parameter.shape.size());
+  std::ranges::copy(parameter.shape, tensor.shape.lengths.begin());
+  if (parameter.trainable) {
+    std::int32_t& edge =
+        leaves_[Index(number)].Edge(own ? action.layer : 0, use.parameter, copy);
+    if (edge == kNothing) {
+      edge = graph_.NewLeaf(part_.gradients);
+    }
+    tensor.edge = edge;
+  }
+  return tensor;
+}
+
+Stage Player::NewStage(const Action& action) {
+  const Block& block = BlockOf(action);
+  Stage stage(kernels_, part_.batch, block,
+              [this, action](const ParameterUse& use, std::int64_t copy) {
+                return ParameterTensor(action, use, copy);
+              });
+  stage.layer = block.first + action.layer;
+  stage.pass = &pass_;
+  return stage;
+}
+
+// What dropout needs to drop the same elements again, where it stands on the device.
+Tensor Player::RandomState() {
+  const std::int64_t bytes = profile_.framework.random_state_bytes;
+  return bytes == 0 ? Tensor()
+                    : kernels_.Constant(ShapeOf({bytes}), kByte, "state of random numbers");
+}
+
+bool Player::IsRecomputed(const Action& action) const {
+  const Block& block = BlockOf(action);
+  return part_.recompute.kind == RecomputeKind::kLayers && IsNumbered(block) &&
+         (block.first + action.layer) % part_.recompute.every == 0;
+}
+
+bool Player::NeedsGradients(const Block& block) {
+  return std::ranges::any_of(block.parameters, &Parameter::trainable);
+}
+
+void Player::RunOperators(Stage& stage, const Block& block, Range ops, std::int32_t action) {
+  for (std::size_t i = ops.first; i < ops.last; ++i) {
+    const Operator& op = block.operators[i];
+    stage.Advance(i);
+    kernels_.SetPlace(action, static_cast<std::int32_t>(i));
+    profile_.RuleOf(op.kind)(stage, op);
+  }
+}
+
+// Runs the operators without keeping anything but what comes into them, to be run again.
+void Player::RunRegion(Stage& stage, const Action& action, Range ops) {
+  const Block& block = BlockOf(action);
+  Region region = {.action = action, .ops = ops};
+  std::vector<Tensor> inputs;
+  for (const Value value : InputsOf(block, ops)) {
+    inputs.push_back(stage.Peek(value));
+    region.inputs.emplace_back(value, inputs.back());
+  }
+  const bool was_recording = graph_.IsRecording();
+  graph_.SetRecording(false);
+  RunOperators(stage, block, ops, running_);
+  graph_.SetRecording(was_recording);
+  const Value output = block.operators[ops.last - 1].outputs.front();
+  Tensor result = stage.TakeValue(output);
+  const bool needed = std::ranges::any_of(inputs, &Tensor::RequiresGradient) ||
+                      (!part_.recompute.reentrant && NeedsGradients(block));
+  if (needed && was_recording) {
+    // What all layers share comes in as well.
+    std::vector<Tensor> saved = inputs;
+    saved.insert(saved.end(), {pass_.cos, pass_.sin, pass_.mask});
+    saved.push_back(RandomState());
+    graph_.RecordReplay(result, inputs, saved, static_cast<std::int32_t>(regions_.size()));
+    regions_.push_back(std::move(region));
+  }
+  stage.PutValue(output, std::move(result));
+}
+
+Tensor Player::RunBlock(const Action& action, Tensor x) {
+  const Block& block = BlockOf(action);
+  Stage stage = NewStage(action);
+  stage.PutValue(0, std::move(x));
+  const Range all = {0, block.operators.size()};
+  if (IsRecomputed(action)) {
+    RunRegion(stage, action, all);
+  } else if (part_.recompute.kind == RecomputeKind::kAttention && IsNumbered(block)) {
+    for (std::size_t i = 0; i < all.last; ++i) {
+      const bool attention = block.operators[i].kind == OperatorKind::kAttention;
+      attention ? RunRegion(stage, action, {i, i + 1})
+                : RunOperators(stage, block, {i, i + 1}, running_);
+    }
+  } else {
+    RunOperators(stage, block, all, running_);
+  }
+  return stage.TakeValue(block.operators.back().outputs.front());
+}
+
+// An action that stands for several layers has a tensor that stands for all that they hand to one
+// another; it lives until the first of them has run backward.
+void Player::Forward(std::int32_t number) {
+  const Action& action = part_.schedule[Index(number)];
+  BeginForward();
+  Passed passed = {.first_node = graph_.NodeCount(), .entry_edge = hidden_.edge};
+  if (BlockOf(action).operators.empty()) {
+    passed_.push_back(std::move(passed));
+    return;
+  }
+  if (action.layers == 1) {
+    hidden_ = RunBlock(action, std::move(hidden_));
+    passed_.push_back(std::move(passed));
+    return;
+  }
+  const std::size_t place = graph_.Reserve();
+  Begin(number, kHandOver);
+  memory_.SetCopies(action.layers - 1);
+  const Tensor between = graph_.New(hidden_.shape, hidden_.type, "hidden state");
+  memory_.SetCopies(action.layers);
+  const std::int32_t input = hidden_.storage;
+  hidden_ = RunBlock(action, std::move(hidden_));
+  memory_.SetCopies(hidden_.storage, 1);
+  if (graph_.Keeps(passed.first_node, input) || graph_.Keeps(passed.first_node, hidden_.storage)) {
+    graph_.KeepAt(place, between.storage);
+  }
+  passed_.push_back(std::move(passed));
+}
+
+void Player::BeginForward() {
+  if (std::exchange(backward_, false)) {
+    hidden_ = {};
+    pass_ = {};
+  }
+}
+
+// --- Backward ---
+
+// The forward pass has ended: what only it held is let go of, and the loss has the gradient 1.
+void Player::BeginBackward(std::int32_t number) {
+  if (std::exchange(backward_, true)) {
+    return;
+  }
+  kernels_.ForgetCasts();
+  if (regions_.empty()) {
+    pass_ = {.logits = pass_.logits};
+  }
+  memory_.EndForward();
+  Begin(number, kSeed);
+  if (hidden_.RequiresGradient()) {
+    graph_.Accumulate(hidden_.edge, graph_.New(hidden_.shape, hidden_.type, "gradient"));
+  }
+}
+
+void Player::Backward(std::int32_t number) {
+  BeginBackward(number);
+  const Passed passed = std::move(passed_.back());
+  passed_.pop_back();
+  graph_.Backward(passed.first_node, number, [this](std::int32_t region, Tensor gradient) {
+    return Replay(region, std::move(gradient));
+  });
+  if (const std::int32_t gradient = graph_.GradientStorage(passed.entry_edge); gradient != kNothing) {
+    memory_.SetCopies(gradient, 1);
+  }
+}
+
+// Runs a region forward again, keeping everything this time, and then backward.
+std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
+  const Region region = std::exchange(regions_[Index(number)], {});
+  const Block& block = BlockOf(region.action);
+  const auto again = static_cast<std::int32_t>(tape_.actions.size());
+  tape_.actions.push_back(region.action);
+  tape_.actions.back().kind = ActionKind::kRecompute;
+  const std::int32_t first_node = graph_.NodeCount();
+  std::vector<std::int32_t> ends;
+  std::vector<Tensor> held;  // by the function that runs the region, to its end
+  {
+    Stage stage = NewStage(region.action);
+    for (const auto& [value, input] : region.inputs) {
+      Tensor detached = input;
+      detached.edge = input.RequiresGradient() ? graph_.NewEnd() : kNothing;
+      ends.push_back(detached.edge);
+      stage.PutValue(value, std::move(detached));
+    }
+    kernels_.SetPlace(again, kNothing);
+    const Tensor random_state = RandomState();  // the present one, to be restored
+    RunOperators(stage, block, region.ops, again);
+    const Tensor output = stage.TakeValue(block.operators[region.ops.last - 1].outputs.front());
+    if (part_.recompute.reentrant) {
+      held = {output, gradient};
+    }
+    graph_.Accumulate(output.edge, std::move(gradient));
+  }
+  kernels_.ForgetCasts();
+  graph_.Backward(first_node, running_, [this](std::int32_t inner, Tensor inner_gradient) {
+    return Replay(inner, std::move(inner_gradient));
+  });
+  std::vector<Tensor> gradients;
+  for (const std::int32_t end : ends) {
+    gradients.push_back(end == kNothing ? Tensor() : graph_.TakeGradient(end));
+  }
+  return gradients;
+}
+
+void Player::Step(std::int32_t number) {
+  Begin(number, kStep);
+  if (part_.step_temporaries != Bytes(0)) {
+    const Tensor temporaries =
+        graph_.New(ShapeOf({part_.step_temporaries.value()}), kByte, "temporaries");
+  }
+}
+
+// --- Lower bound ---
+
+void Player::ForwardLowerBound(std::int32_t number) {
+  const Action& action = part_.schedule[Index(number)];
+  backward_ = false;
+  Begin(number, kLayerOutput);
+  Passed passed;
+  if (IsNumbered(BlockOf(action)) && network_.hidden_size) {
+    const Shape shape = ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length,
+                                 *network_.hidden_size});
+    passed.kept = graph_.New(shape, part_.activation_format, "output");
+    memory_.Assign(passed.kept.storage, Pile::kActivations);
+  }
+  passed_.push_back(std::move(passed));
+}
+
+void Player::BackwardLowerBound(std::int32_t number) {
+  const Action& action = part_.schedule[Index(number)];
+  if (!std::exchange(backward_, true)) {
+    memory_.EndForward();
+  }
+  Begin(number, kLayerOutput);
+  const std::int64_t elements = TrainableElementsOfLayer(BlockOf(action));
+  if (part_.gradients == GradientUse::kBorn && elements > 0 && action.micro_batch == 0) {
+    const Tensor gradients = graph_.New(ShapeOf({elements}), part_.numbers.weights, "gradients");
+    memory_.Assign(gradients.storage, Pile::kGradients);
+    memory_.Hold(gradients.storage);  // until the end of the step
+  }
+  passed_.pop_back();
+}
+
 }  // namespace
+
+void Resident::Add(Storage storage, StorageText text) {
+  storage.text = static_cast<std::int32_t>(texts.size());
+  storages.push_back(storage);
+  texts.push_back(std::move(text));
+}
+
+void Resident::Append(Resident other) {
+  for (std::size_t i = 0; i < other.storages.size(); ++i) {
+    Add(other.storages[i], std::move(other.texts[i]));
+  }
+}
 
 Result<Tape> Play(const Part& part, const Profile& profile) {
   return Player(part, profile).Run();

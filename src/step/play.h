@@ -3,25 +3,54 @@
 // Plays the part of one rank: its actions run in order on shapes alone, and every allocation is
 // born and dies at a moment.
 
-#include "step/rule.h"
+#include <memory>
+
+#include "step/optimizer.h"
+#include "step/profile.h"
 #include "step/schedule.h"
 #include "step/tape.h"
 
 namespace fourpiles {
 
+// What is run forward again in the backward pass, rather than kept.
+enum class RecomputeKind {
+  kNone,
+  kLayers,     // whole layers: of each its input is kept (Chen et al. 2016, arXiv 1604.06174)
+  kAttention,  // the core of attention (Korthikanti et al. 2022, arXiv 2205.05198, section 5)
+};
+struct Recompute {
+  RecomputeKind kind = RecomputeKind::kNone;
+  std::int64_t every = 1;  // layers 0, K, 2K, …
+  // As a function of its own, whose output needs a gradient only where its input does (PyTorch,
+  // torch/utils/checkpoint.py, use_reentrant=True).
+  bool reentrant = false;
+};
+
+// What is there before the first action and after the last.
+struct Resident {
+  std::vector<Storage> storages = {};  // their `text` counts from 0
+  std::vector<StorageText> texts = {};
+
+  void Add(Storage storage, StorageText text);
+  void Append(Resident other);
+};
+
 // One of the distinct roles in a job: all that a rank holds and does.
 struct Part {
   std::string rank = {};   // "rank 0", "ranks 0 to 62"
   std::int64_t ranks = 1;  // how many are alike
-  Network network = {};
-  std::vector<Storage> resident = {};  // there before the first action and after the last
+  std::shared_ptr<const Network> network = {};
+  std::shared_ptr<const Resident> resident = {};
   std::vector<Action> schedule = {};
-  OperatorShapes shapes = {};
-  // Gradients that have no buffer of their own are born in backward, in this format.
-  std::optional<NumberFormat> born_gradients = {};
+  Batch batch = {};
+  Numbers numbers = {};
+  ElementType activation_format = kFloat32;  // of a lower bound
+  GradientUse gradients = GradientUse::kBorn;
+  Recompute recompute = {};
+  Bytes step_temporaries = Bytes(0);  // of the optimizer
 };
 
-// Error: sizes whose product passes 2^53.
+// Error: sizes whose product passes 2^53; an operator that the profile has no rule for.
 Result<Tape> Play(const Part& part, const Profile& profile);
 
 }  // namespace fourpiles

@@ -1,45 +1,69 @@
 #pragma once
 
-// A rule says what one operator leaves in memory. A profile says which rule each kind of operator
-// follows; a new kernel is a new rule, a new framework a new profile.
+// A rule says what one operator does to memory, as kernels that run one after the other. A profile
+// (profile.h) says which rule each kind of operator follows; a new kernel is a new rule, a new
+// framework a new profile.
 
-#include <string>
-#include <string_view>
+#include <functional>
 #include <vector>
 
-#include "base/checked.h"
-#include "fourpiles/formats.h"
 #include "model/network.h"
+#include "step/kernels.h"
 
 namespace fourpiles {
 
-// What an operator is asked with.
-struct OperatorShapes {
+// The sizes that a step adds to those of the network.
+struct Batch {
   std::int64_t micro_batch_size = 1;
-  std::int64_t sequence_length = 1;
-  NumberFormat activation_format = {};
+  std::int64_t sequence_length = 1;  // tokens a sample
+  std::int64_t loss_chunks = 1;      // of a chunked loss
+  // How many tokens each expert of each layer gets, where that is known; else all get the same.
+  std::vector<std::vector<std::int64_t>> expert_tokens = {};
 };
 
-// A tensor that an operator keeps for its backward pass.
-struct SavedTensor {
-  std::string what = {};
-  Checked elements = 0;
-  NumberFormat format = {};
-  std::string formula = {};
-  std::string source = {};
+// What all layers of one pass share; it is made where it is first needed.
+struct PassTensors {
+  Tensor cos = {};
+  Tensor sin = {};
+  Tensor mask = {};    // added to the scores of attention
+  Tensor logits = {};  // where they are returned beside the loss, to the end of the backward pass
 };
 
-using Rule = std::vector<SavedTensor> (*)(const Operator& op, const OperatorShapes& shapes);
+// One block while its forward pass runs: the values that its operators made, each held until its
+// last use.
+class Stage {
+ public:
+  using ParameterOf = std::function<Tensor(const ParameterUse& use, std::int64_t copy)>;
 
-struct Profile {
-  std::string_view name;
-  Rule layer = nullptr;  // for OperatorKind::kLayer
+  Stage(Kernels& kernels_used, const Batch& batch_run, const Block& block, ParameterOf parameter);
 
-  Rule RuleOf(OperatorKind kind) const;
+  // An input of the operator. The stage lets go of it where this is its last use.
+  Tensor Take(const Operator& op, std::size_t input = 0);
+  void Put(const Operator& op, Tensor value, std::size_t output = 0);
+  // A parameter of the operator; an empty tensor where it has no such. `copy`: of which expert.
+  Tensor Parameter(const Operator& op, std::size_t parameter, std::int64_t copy = 0) const;
+
+  Tensor Peek(Value value) const;
+  Tensor TakeValue(Value value);
+  void PutValue(Value value, Tensor tensor);
+  // The number of the operator whose rule runs from now on.
+  void Advance(std::size_t op) { at_ = op; }
+
+  // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): what rules work with
+  Kernels& kernels;
+  const Batch& batch;
+  std::int64_t layer = 0;  // the number of the layer in the network
+  PassTensors* pass = nullptr;
+  // NOLINTEND(cppcoreguidelines-non-private-member-variables-in-classes)
+
+ private:
+  const Block& block_;
+  ParameterOf parameter_;
+  std::size_t at_ = 0;
+  std::vector<Tensor> values_ = {};
+  std::vector<std::size_t> last_use_ = {};  // of each value: the number of an operator
 };
 
-// The least that any implementation keeps: of each layer its output, (tokens, hidden_size). Inputs,
-// activation gradients and workspace are not counted.
-extern const Profile kLowerBound;  // NOLINT(readability-identifier-naming): a constant
+using Rule = void (*)(Stage& stage, const Operator& op);
 
 }  // namespace fourpiles

@@ -2,19 +2,29 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace fourpiles {
 namespace {
 
-std::vector<Action> Layers(const Network& network, ActionKind kind, std::int64_t micro_batch) {
+// Layers alike at each end that have actions of their own.
+constexpr std::int64_t kEnds = 2;
+
+void AddLayers(std::vector<Action>& actions, const Block& block, Action action, bool every_layer) {
+  const bool folded = !every_layer && block.repeat > 2 * kEnds + 1;
+  for (std::int64_t layer = 0; layer < block.repeat; layer += action.layers) {
+    action.layer = layer;
+    action.layers = folded && layer == kEnds ? block.repeat - 2 * kEnds : 1;
+    actions.push_back(action);
+  }
+}
+
+std::vector<Action> Pass(const Network& network, const Action& action, bool every_layer) {
   std::vector<Action> actions;
   for (std::size_t block = 0; block < network.blocks.size(); ++block) {
-    for (std::int64_t layer = 0; layer < network.blocks[block].repeat; ++layer) {
-      actions.push_back({kind, static_cast<std::int64_t>(block), layer, micro_batch});
-    }
+    Action of_block = action;
+    of_block.block = static_cast<std::int64_t>(block);
+    AddLayers(actions, network.blocks[block], of_block, every_layer);
   }
-  if (kind == ActionKind::kBackward) {
+  if (action.kind == ActionKind::kBackward) {
     std::ranges::reverse(actions);
   }
   return actions;
@@ -22,16 +32,21 @@ std::vector<Action> Layers(const Network& network, ActionKind kind, std::int64_t
 
 }  // namespace
 
-std::vector<Action> TrainingSchedule(const Network& network, std::int64_t micro_batches) {
+std::vector<Action> TrainingSchedule(const Network& network, const ScheduleStyle& style) {
   constexpr std::int64_t kDistinct = 3;
   std::vector<Action> schedule;
-  for (std::int64_t i = 0; i < std::min(micro_batches, kDistinct); ++i) {
+  for (std::int64_t i = 0; i < std::min(style.micro_batches, kDistinct); ++i) {
     for (const ActionKind kind : {ActionKind::kForward, ActionKind::kBackward}) {
-      std::ranges::copy(Layers(network, kind, i), std::back_inserter(schedule));
+      std::ranges::copy(Pass(network, {.kind = kind, .micro_batch = i}, style.every_layer),
+                        std::back_inserter(schedule));
     }
   }
   schedule.push_back({.kind = ActionKind::kStep});
   return schedule;
+}
+
+std::vector<Action> EvaluationSchedule(const Network& network) {
+  return Pass(network, {.kind = ActionKind::kForward}, false);
 }
 
 std::vector<Action> ServingSchedule() {
@@ -43,18 +58,6 @@ std::string LayerName(const Block& block, std::int64_t layer) {
     return block.parameters.front().name;
   }
   return WithNumber(block.name, block.first + layer);
-}
-
-std::string MomentName(const Action& action, const Network& network) {
-  if (action.kind == ActionKind::kStep) {
-    return "optimizer step";
-  }
-  if (action.kind == ActionKind::kServe) {
-    return "serving";
-  }
-  const Block& block = network.blocks[static_cast<std::size_t>(action.block)];
-  return fmt::format("{} of {}", action.kind == ActionKind::kForward ? "forward" : "backward",
-                     LayerName(block, action.layer));
 }
 
 }  // namespace fourpiles

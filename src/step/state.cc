@@ -5,6 +5,7 @@
 
 #include "base/try.h"
 #include "formats/storage.h"
+#include "step/memory.h"
 
 namespace fourpiles {
 namespace {
@@ -12,29 +13,72 @@ namespace {
 constexpr std::string_view kShardSource =
     "Rajbhandari et al. 2020, ZeRO, arXiv 1910.02054, section 5; padded to equal shares";
 
-// A storage of exactly so many elements; `storage` has the rest.
-Result<Storage> Sized(Storage storage, Checked elements, const NumberFormat& format) {
-  const Checked bytes = StorageBytes(elements, format);
+// A storage of exactly so many elements.
+Result<Storage> Sized(Pile pile, Checked elements, const ElementType& type,
+                      const std::string& what) {
+  const Checked bytes = StorageBytes(elements, type.bits);
   if (!bytes.ok()) {
     return WrongUsage({.where = "budget",
-                       .found = storage.what + " passes 2^53 bytes",
+                       .found = what + " passes 2^53 bytes",
                        .expected = "expected less",
                        .hint = "check the parameter count"});
   }
-  storage.format = format.name;
-  storage.elements = Elements(elements.value());
-  storage.bytes = Exactly(Bytes(bytes.value()));
-  return storage;
+  return Storage{.pile = pile,
+                 .format = type.name,
+                 .elements = Elements(elements.value()),
+                 .bytes = Exactly(Bytes(bytes.value()))};
 }
 
 // One of `ranks` equal shares of a flattened pile, or all of it.
-Result<Storage> Share(Storage storage, std::int64_t whole, std::int64_t ranks,
-                      const NumberFormat& format) {
-  if (ranks > 1) {
-    storage.formula = fmt::format("{} ÷ {} ranks", storage.formula, ranks);
-    storage.source = kShardSource;
+struct Share {
+  Pile pile = Pile::kWeights;
+  std::int64_t elements = 0;
+  ElementType type = {};
+  std::int64_t ranks = 1;
+};
+Result<void> AddShare(Resident& resident, const Share& share, StorageText text) {
+  if (share.elements == 0) {
+    return {};
   }
-  return Sized(std::move(storage), DivideRoundingUp(Checked(whole), ranks), format);
+  if (share.ranks > 1) {
+    text.formula = fmt::format("{} ÷ {} ranks", text.formula, share.ranks);
+    text.source = kShardSource;
+  }
+  TRY(const Storage storage, Sized(share.pile, DivideRoundingUp(Checked(share.elements), share.ranks),
+                                   share.type, text.what));
+  resident.Add(storage, std::move(text));
+  return {};
+}
+
+// Trainable elements, apart those that are kept in float32 whatever the recipe says.
+struct Counts {
+  std::int64_t by_recipe = 0;
+  std::int64_t float32 = 0;
+};
+Counts TrainableCounts(const Network& network) {
+  Counts counts;
+  for (const Block& block : network.blocks) {
+    for (const Parameter& parameter : block.parameters) {
+      if (parameter.trainable) {
+        (parameter.float32 ? counts.float32 : counts.by_recipe) +=
+            ElementsOf(parameter) * block.repeat;
+      }
+    }
+  }
+  return counts;
+}
+
+// Two shares, where some parameters are kept in float32.
+Result<void> AddTrainable(Resident& resident, const Network& network, Share share,
+                          StorageText text) {
+  const Counts counts = TrainableCounts(network);
+  text.formula = fmt::format("{} trainable parameters", counts.by_recipe);
+  share.elements = counts.by_recipe;
+  TRY_VOID(AddShare(resident, share, text));
+  text.formula = fmt::format("{} trainable parameters in float32", counts.float32);
+  share.elements = counts.float32;
+  share.type = kFloat32;
+  return AddShare(resident, share, std::move(text));
 }
 
 std::string TensorName(const std::string& block, const std::string& parameter) {
@@ -60,59 +104,78 @@ std::string ShapeFormula(const Block& block, const Parameter& parameter) {
          fmt::format("{}", fmt::join(parameter.shape, " × "));
 }
 
-std::string ParametersFormula(const Network& network) {
-  return fmt::format("{} trainable parameters", TrainableParameterCount(network));
-}
-
 }  // namespace
 
-Result<std::vector<Storage>> WeightStorages(const Network& network, const NumberFormat& format,
-                                            std::int64_t ranks) {
-  std::vector<Storage> storages;
+std::string_view Name(StepKernels kernels) {
+  switch (kernels) {
+    case StepKernels::kLoop:
+      return "loop";
+    case StepKernels::kForeach:
+      return "foreach";
+    case StepKernels::kFused:
+      break;
+  }
+  return "fused";
+}
+
+Result<Resident> WeightStorages(const Network& network, const NumberFormat& format,
+                                std::int64_t ranks) {
+  Resident resident;
   if (ranks > 1) {
     const std::int64_t whole = ParameterCount(network);
-    TRY(Storage share, Share({.what = "weights, this rank's share",
-                              .pile = Pile::kWeights,
-                              .formula = fmt::format("{} parameters", whole)},
-                             whole, ranks, format));
-    storages.push_back(std::move(share));
-    return storages;
+    TRY_VOID(AddShare(resident,
+                      {.pile = Pile::kWeights,
+                       .elements = whole,
+                       .type = TypeOf(format),
+                       .ranks = ranks},
+                      {.what = "weights, this rank's share",
+                       .formula = fmt::format("{} parameters", whole)}));
+    return resident;
   }
   for (const Block& block : network.blocks) {
     for (const Parameter& parameter : block.parameters) {
-      TRY(Storage storage, Sized({.what = PatternName(block, parameter),
-                                  .pile = Pile::kWeights,
-                                  .formula = ShapeFormula(block, parameter),
-                                  .source = "shapes of the architecture",
-                                  .pattern = TensorName(block.name, parameter.name)},
-                                 Checked(ElementsOf(parameter)) * block.repeat, format));
-      storages.push_back(std::move(storage));
+      const std::string name = PatternName(block, parameter);
+      TRY(const Storage storage,
+          Sized(Pile::kWeights, Checked(ElementsOf(parameter)) * block.repeat,
+                parameter.float32 ? kFloat32 : TypeOf(format), name));
+      resident.Add(storage, {.what = name,
+                             .formula = ShapeFormula(block, parameter),
+                             .source = "shapes of the architecture"});
     }
   }
-  return storages;
+  return resident;
 }
 
-Result<Storage> GradientStorage(const Network& network, const Recipe& recipe, std::int64_t ranks) {
-  return Share({.what = "gradients",
-                .pile = Pile::kGradients,
-                .formula = ParametersFormula(network),
-                .source = recipe.source},
-               TrainableParameterCount(network), ranks, recipe.gradients);
+Result<Resident> BufferStorages(const Network& network, const NumberFormat& format) {
+  Resident resident;
+  for (const Buffer& buffer : network.buffers) {
+    const ElementType type =
+        buffer.bits == 0 ? TypeOf(format) : ElementType{.name = "buffer", .bits = buffer.bits};
+    TRY(const Storage storage, Sized(Pile::kWeights, buffer.elements, type, buffer.name));
+    resident.Add(storage, {.what = buffer.name, .formula = "a buffer of the module"});
+  }
+  return resident;
 }
 
-Result<std::vector<Storage>> OptimizerStorages(const Network& network, const Recipe& recipe,
-                                               const Optimizer& optimizer, std::int64_t ranks) {
-  const std::int64_t whole = TrainableParameterCount(network);
-  std::vector<Storage> storages;
+Result<Resident> GradientStorage(const Network& network, const Recipe& recipe,
+                                 std::int64_t ranks) {
+  Resident resident;
+  TRY_VOID(AddTrainable(
+      resident, network,
+      {.pile = Pile::kGradients, .type = TypeOf(recipe.gradients), .ranks = ranks},
+      {.what = "gradients", .source = recipe.source}));
+  return resident;
+}
+
+Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
+                                   const Optimizer& optimizer, std::int64_t ranks) {
+  Resident resident;
   const auto add = [&](const std::string& what, const NumberFormat& format,
-                       const std::string& source) -> Result<void> {
-    TRY(Storage storage, Share({.what = what,
-                                .pile = Pile::kOptimizerState,
-                                .formula = ParametersFormula(network),
-                                .source = source},
-                               whole, ranks, format));
-    storages.push_back(std::move(storage));
-    return {};
+                       const std::string& source) {
+    return AddTrainable(
+        resident, network,
+        {.pile = Pile::kOptimizerState, .type = TypeOf(format), .ranks = ranks},
+        {.what = what, .source = source});
   };
   if (recipe.master) {
     TRY_VOID(add("master copy of the weights", *recipe.master, recipe.source));
@@ -121,7 +184,47 @@ Result<std::vector<Storage>> OptimizerStorages(const Network& network, const Rec
     TRY_VOID(add(optimizer.names.id + " " + state.name, state.format.value_or(recipe.states),
                  optimizer.source));
   }
-  return storages;
+  if (optimizer.scalars > 0) {
+    const std::int64_t tensors = TrainableTensorCount(network);
+    TRY(Storage scalars, Sized(Pile::kOptimizerState, Checked(tensors) * optimizer.scalars,
+                               kFloat32, "step counters"));
+    scalars.place = Place::kHost;
+    resident.Add(scalars, {.what = optimizer.names.id + " step counters",
+                           .formula = fmt::format("{} tensors × {}", tensors, optimizer.scalars),
+                           .source = optimizer.source});
+  }
+  return resident;
+}
+
+Result<Resident> BatchStorages(const Network& network, const Batch& batch,
+                               const NumberFormat& format) {
+  Resident resident;
+  for (const BatchTensor& tensor : network.batch) {
+    const Checked elements = Checked(batch.micro_batch_size) * tensor.elements *
+                             (tensor.per_token ? batch.sequence_length : 1);
+    const ElementType plain = tensor.float32 ? kFloat32 : TypeOf(format);
+    TRY(const Storage storage, Sized(Pile::kActivations, elements,
+                                     tensor.indices ? kInt64 : plain, tensor.name));
+    resident.Add(storage, {.what = tensor.name + " of the batch",
+                           .formula = tensor.per_token ? "micro_batch_size × sequence_length"
+                                                       : "micro_batch_size"});
+  }
+  return resident;
+}
+
+Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer,
+                              const NumberFormat& format, StepKernels kernels,
+                              std::int64_t ranks) {
+  Checked elements = 0;
+  if (kernels == StepKernels::kForeach) {
+    elements = DivideRoundingUp(Checked(TrainableParameterCount(network)), ranks) *
+               optimizer.foreach_temporaries;
+  } else if (kernels == StepKernels::kLoop) {
+    elements = Checked(LargestTrainableTensor(network)) * optimizer.loop_temporaries;
+  }
+  TRY(const Storage storage,
+      Sized(Pile::kWorkspace, elements, TypeOf(format), "the optimizer's temporaries"));
+  return storage.bytes.expected;
 }
 
 }  // namespace fourpiles

@@ -7,8 +7,8 @@
 
 #include "model/network.h"
 #include "step/optimizer.h"
+#include "step/play.h"
 #include "step/recipe.h"
-#include "step/storage.h"
 
 namespace fourpiles {
 
@@ -25,15 +25,33 @@ struct Shares {
 
 // The parameters in one format, a storage for each tensor of each run of alike layers; divided, one
 // storage.
-Result<std::vector<Storage>> WeightStorages(const Network& network, const NumberFormat& format,
-                                            std::int64_t ranks = 1);
-
-// The gradients of all trainable parameters, at full size.
-Result<Storage> GradientStorage(const Network& network, const Recipe& recipe,
+Result<Resident> WeightStorages(const Network& network, const NumberFormat& format,
                                 std::int64_t ranks = 1);
 
-// The master copy, where the recipe has one, and the optimizer's states.
-Result<std::vector<Storage>> OptimizerStorages(const Network& network, const Recipe& recipe,
-                                               const Optimizer& optimizer, std::int64_t ranks = 1);
+// The network's buffers.
+Result<Resident> BufferStorages(const Network& network, const NumberFormat& format);
+
+// The gradients of all trainable parameters, at full size.
+Result<Resident> GradientStorage(const Network& network, const Recipe& recipe,
+                                 std::int64_t ranks = 1);
+
+// The master copy, where the recipe has one, and the optimizer's states; its step counters, which
+// stand on the host.
+Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
+                                   const Optimizer& optimizer, std::int64_t ranks = 1);
+
+// What every micro-batch is given; a part of the activations.
+Result<Resident> BatchStorages(const Network& network, const Batch& batch,
+                               const NumberFormat& format);
+
+// How an optimizer runs over the parameters: one after the other, over all of them kernel by
+// kernel, or in one kernel that needs nothing besides (torch/optim/optimizer.py, foreach, fused).
+enum class StepKernels { kLoop, kForeach, kFused };
+std::string_view Name(StepKernels kernels);  // "foreach"
+
+// What the step needs for a moment, in the format of the gradients.
+Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer,
+                              const NumberFormat& format, StepKernels kernels,
+                              std::int64_t ranks = 1);
 
 }  // namespace fourpiles

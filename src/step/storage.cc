@@ -2,6 +2,12 @@
 
 namespace fourpiles {
 
+Shape Shape::WithLast(std::int64_t length) const {
+  Shape shape = *this;
+  shape.lengths[static_cast<std::size_t>(rank - 1)] = length;
+  return shape;
+}
+
 std::string_view Name(Pile pile) {
   switch (pile) {
     case Pile::kWeights:

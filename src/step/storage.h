@@ -3,11 +3,13 @@
 // One allocation of a training step or a serving pass. A budget is a list of these, and every
 // answer is a view of the list.
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "base/checked.h"
 #include "fourpiles/units.h"
 
 namespace fourpiles {
@@ -40,24 +42,53 @@ constexpr Band Exactly(Bytes bytes) {
   return {bytes, bytes, bytes};
 }
 
-// The number of an action in the schedule.
+// The number of a kernel in the order of play.
 using Moment = std::int64_t;
 inline constexpr Moment kAlways = INT64_MAX;  // dies: never
 
-struct Storage {
-  std::string what = {};  // "model.layers.{}.mlp.up_proj.weight × 32", "Adam exp_avg"
-  Pile pile = Pile::kWeights;
-  Place place = Place::kDevice;
-  std::string format = {};  // as in the tables of number formats; empty where there are no elements
-  Elements elements = Elements(0);
-  Band bytes = {};
-  Moment born = 0;           // alive from this moment …
-  Moment dies = kAlways;     // … until before this one
+// The lengths of up to four dimensions, outermost first: {batch, sequence, hidden_size}.
+struct Shape {
+  std::array<std::int64_t, 4> lengths = {};
+  int rank = 0;
+
+  Checked Elements() const {
+    Checked product = 1;
+    for (int i = 0; i < rank; ++i) {
+      product = product * lengths[static_cast<std::size_t>(i)];
+    }
+    return product;
+  }
+  std::int64_t Last() const { return lengths[static_cast<std::size_t>(rank - 1)]; }
+  Shape WithLast(std::int64_t length) const;
+};
+constexpr Shape ShapeOf(std::initializer_list<std::int64_t> lengths) {
+  Shape shape;
+  for (const std::int64_t length : lengths) {
+    shape.lengths[static_cast<std::size_t>(shape.rank++)] = length;
+  }
+  return shape;
+}
+
+// In words, of storages that no kernel allocates: they are there before the first action.
+struct StorageText {
+  std::string what = {};     // "model.layers.{0..31}.mlp.up_proj.weight", "adam exp_avg"
   std::string formula = {};  // in the field's words: "32 × 4096 × 14336"
   std::string source = {};   // of the formula
-  // What is the same in every layer of a block, "model.layers.{} output": such storages are shown
-  // in one line. Empty: stands alone.
-  std::string pattern = {};
+};
+
+struct Storage {
+  Pile pile = Pile::kWeights;
+  Place place = Place::kDevice;
+  std::string_view format = {};  // a number format, "int64" or "bool"; empty: no elements
+  Shape shape = {};              // of one, where a kernel allocated it
+  Elements elements = Elements(0);  // of one
+  Band bytes = {};                  // of one
+  Moment born = 0;                  // alive from this moment …
+  Moment dies = kAlways;            // … until before this one
+  // Stands for so many storages alike: one in each layer that the action of its birth stands for.
+  std::int64_t copies = 1;
+  const char* slot = "";   // what it is to the kernel that allocated it: "output", "mean"
+  std::int32_t text = -1;  // which of Tape::texts; -1: its kernel says what it is
 };
 
 constexpr bool IsAlive(const Storage& storage, Moment moment) {

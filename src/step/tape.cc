@@ -1,28 +1,95 @@
 #include "step/tape.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "base/checked.h"
 
 namespace fourpiles {
+namespace {
 
-Peak PeakOf(const Tape& tape, Place place) {
-  // The change at each moment, so that the work grows with the storages and not with their product
-  // with the moments.
-  std::map<Moment, std::int64_t> changes = {{0, 0}};
+std::size_t Index(std::int64_t number) {
+  return static_cast<std::size_t>(number);
+}
+
+const Action& ActionOf(const Tape& tape, Moment moment) {
+  return tape.actions[Index(tape.moments[Index(moment)].action)];
+}
+
+std::string_view Name(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+      return "forward";
+    case ActionKind::kRecompute:
+      return "recomputation";
+    case ActionKind::kBackward:
+      return "backward";
+    case ActionKind::kStep:
+      return "optimizer step";
+    case ActionKind::kServe:
+      break;
+  }
+  return "serving";
+}
+
+Bytes BytesOf(const Storage& storage) {
+  return Bytes(storage.bytes.expected.value() * storage.copies);
+}
+
+// The sums of live storages moment by moment, and the largest of those that `counts`.
+template <class Counts>
+Peak Largest(const Tape& tape, Place place, Counts counts) {
+  const auto moments = std::ssize(tape.moments);
+  std::vector<std::int64_t> changes(Index(moments) + 1);
   for (const Storage& storage : tape.storages) {
-    if (storage.place == place && storage.pile != Pile::kOverhead) {
-      changes[storage.born] += storage.bytes.expected.value();
-      changes[storage.dies] -= storage.bytes.expected.value();
+    if (storage.place == place && storage.pile != Pile::kOverhead && storage.born < moments) {
+      changes[Index(storage.born)] += BytesOf(storage).value();
+      changes[Index(std::min(storage.dies, moments))] -= BytesOf(storage).value();
     }
   }
   Peak peak;
   std::int64_t alive = 0;
-  for (const auto& [moment, change] : changes) {
-    alive += change;
-    if (Bytes(alive) > peak.bytes) {
+  for (Moment moment = 0; moment < moments; ++moment) {
+    alive += changes[Index(moment)];
+    if (Bytes(alive) > peak.bytes && counts(moment)) {
       peak = {moment, Bytes(alive)};
     }
   }
   return peak;
+}
+
+}  // namespace
+
+std::string MomentName(const Tape& tape, Moment moment) {
+  const Kernel& kernel = tape.moments[Index(moment)];
+  const Action& action = ActionOf(tape, moment);
+  const std::string_view name = Name(action.kind);
+  if (action.kind == ActionKind::kStep || action.kind == ActionKind::kServe) {
+    return std::string(name);
+  }
+  const Block& block = tape.network->blocks[Index(action.block)];
+  std::string place = LayerName(block, action.layer);
+  if (kernel.op >= 0 && !block.operators[Index(kernel.op)].name.empty()) {
+    place += (place.empty() ? "" : ".") + block.operators[Index(kernel.op)].name;
+  }
+  return fmt::format("{} of {}", name, place);
+}
+
+bool StandsForSeveral(const Tape& tape, Moment moment) {
+  return ActionOf(tape, moment).layers > 1;
+}
+
+Peak PeakOf(const Tape& tape, Place place) {
+  return Largest(tape, place, [&](Moment moment) { return !StandsForSeveral(tape, moment); });
+}
+
+Peak PeakOf(const Tape& tape, Place place, ActionKind kind) {
+  return Largest(tape, place, [&](Moment moment) {
+    const ActionKind other = ActionOf(tape, moment).kind;
+    const bool replayed = kind == ActionKind::kBackward && other == ActionKind::kRecompute;
+    return !StandsForSeveral(tape, moment) && (other == kind || replayed);
+  });
 }
 
 std::map<Pile, Bytes> PilesAt(const Tape& tape, Place place, Moment moment) {
@@ -32,16 +99,31 @@ std::map<Pile, Bytes> PilesAt(const Tape& tape, Place place, Moment moment) {
   }
   for (const Storage& storage : tape.storages) {
     if (storage.place == place && IsAlive(storage, moment)) {
-      piles.at(storage.pile) = piles.at(storage.pile) + storage.bytes.expected;
+      piles.at(storage.pile) = piles.at(storage.pile) + BytesOf(storage);
     }
   }
   return piles;
 }
 
+Bytes SavedActivations(const Tape& tape) {
+  Bytes saved(0);
+  if (tape.forward_ends.empty()) {
+    return saved;
+  }
+  const Moment end = tape.forward_ends.back();
+  for (const Storage& storage : tape.storages) {
+    const bool outlives = storage.born < end && storage.dies > end;
+    if (outlives && storage.pile == Pile::kActivations && storage.text < 0) {
+      saved += BytesOf(storage);
+    }
+  }
+  return saved;
+}
+
 Result<void> CheckTape(const Tape& tape) {
   Checked sum = 0;
   for (const Storage& storage : tape.storages) {
-    sum = sum + storage.bytes.high.value();
+    sum = sum + Checked(storage.bytes.high.value()) * storage.copies;
   }
   if (sum.ok()) {
     return {};

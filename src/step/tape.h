@@ -3,16 +3,44 @@
 // What a played step leaves: its allocations with their lifetimes, and the names of its moments.
 
 #include <map>
+#include <memory>
+#include <vector>
 
 #include "fourpiles/result.h"
+#include "step/schedule.h"
 #include "step/storage.h"
 
 namespace fourpiles {
 
-struct Tape {
-  std::vector<Storage> storages;
-  std::vector<std::string> moments;  // "forward of model.layers.3"; at least one
+// What a framework calls a kernel, and where it says what that keeps.
+struct KernelKind {
+  const char* name;
+  const char* source;
 };
+
+// One kernel as it ran: a moment of the play.
+struct Kernel {
+  std::int32_t action = 0;         // which of Tape::actions
+  std::int32_t op = -1;            // which operator of the action's block; -1: none
+  const KernelKind* kind = nullptr;
+};
+
+struct Tape {
+  std::vector<Storage> storages = {};
+  std::shared_ptr<const std::vector<StorageText>> texts = {};
+  std::vector<Kernel> moments = {};  // at least one
+  std::vector<Action> actions = {};
+  // The first moment after each forward pass.
+  std::vector<Moment> forward_ends = {};
+  std::shared_ptr<const Network> network = {};
+};
+
+// "backward of model.layers.31.mlp.down_proj", "optimizer step".
+std::string MomentName(const Tape& tape, Moment moment);
+
+// Between the layers that an action stands for the sum only grows or only falls, so the largest
+// is found in a layer that is played for itself.
+bool StandsForSeveral(const Tape& tape, Moment moment);
 
 // The largest sum of live storages at one place, overhead left out, and the first moment that has
 // it.
@@ -22,8 +50,14 @@ struct Peak {
 };
 Peak PeakOf(const Tape& tape, Place place);
 
+// The same over the forward passes alone, and so on.
+Peak PeakOf(const Tape& tape, Place place, ActionKind kind);
+
 // Expected bytes alive at a moment, by pile.
 std::map<Pile, Bytes> PilesAt(const Tape& tape, Place place, Moment moment);
+
+// Activations on the device that outlive the last forward pass, without the batch itself.
+Bytes SavedActivations(const Tape& tape);
 
 // Refuses a tape whose storages together pass 2^53 bytes; the functions above may be asked
 // afterwards.

@@ -1,0 +1,110 @@
+#pragma once
+
+// What a block computes: operators that take values and make values, in the order of the forward
+// pass. Sizes in batch and sequence are left to the play; what stands here belongs to the network.
+//
+// A description reads like the figure in the paper:
+//
+//   Value attended = flow.Norm("input_layernorm", x);
+//   …
+//   x = flow.Add(x, flow.Linear("self_attn.o_proj", attended));
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourpiles {
+
+enum class OperatorKind {
+  kEmbedding,      // of tokens
+  kPositions,      // learned embeddings of positions, the same for every sample
+  kTokenTypes,     // learned embeddings of token types, all of them the first
+  kConstant,       // a parameter as it is, one for every sample: a class token
+  kImages,         // the batch itself: (batch, widths…)
+  kInputGradient,  // makes its input need a gradient
+  kPrependToken,   // one parameter before the tokens of every sample
+  kPatches,        // a convolution whose kernels do not overlap, its outputs as tokens
+  kLinear,
+  kLayerNorm,
+  kRmsNorm,
+  kRotary,         // rotary position embeddings
+  kSplit,          // the last dimension cut into parts, which are views
+  kConcat,         // of the last dimension
+  kConcatChannels,
+  kAttention,      // queries, keys, values → values mixed
+  kActivation,
+  kGate,           // activation(a) × b
+  kMultiply,
+  kScale,          // by a number
+  kAdd,
+  kDropout,
+  kExperts,        // a router and routed experts
+  kFirstToken,     // of every sample
+  kLoss,           // the output layer, where it has parameters, and cross entropy
+  kMeanSquare,     // mean squared error
+  kConvolution,
+  kBatchNorm,
+  kGroupNorm,
+  kMaxPool,
+  kMeanPool,       // over the whole image
+  kUpsample,
+  kPixelAttention, // attention of the pixels of an image, one head
+  kBroadcastAdd,   // a vector a sample, added to every pixel
+  kLstm,
+};
+inline constexpr std::size_t kOperatorKinds = static_cast<std::size_t>(OperatorKind::kLstm) + 1;
+
+enum class Activation { kGelu, kGeluTanh, kGeluComposed, kSilu, kRelu, kReluInPlace, kSquaredRelu, kTanh };
+
+// How attention leaves out the tokens that a query must not see.
+enum class Mask {
+  kNone,
+  kPadding,     // of each sample, the same for all its queries; added to the scores
+  kAdd,         // of the tokens behind a query; added
+  kWhere,       // the same, by torch.where
+  kMaskedFill,  // the same, by masked_fill
+};
+
+// A parameter of this block, or of another one that it is tied to.
+struct ParameterUse {
+  std::int32_t block = -1;  // of the network; -1: this one
+  std::int32_t parameter = 0;
+
+  friend bool operator==(const ParameterUse&, const ParameterUse&) = default;
+};
+
+// Values are numbered within a block; 0 is what the block before it put out.
+using Value = std::int32_t;
+
+struct Operator {
+  OperatorKind kind = OperatorKind::kLinear;
+  std::string name = {};  // of its module: "self_attn.q_proj"
+  std::vector<Value> inputs = {};
+  std::vector<Value> outputs = {};
+  std::vector<ParameterUse> parameters = {};  // weight, then bias
+  // Lengths of the last dimension of its outputs; with heads: of one head.
+  std::vector<std::int64_t> widths = {};
+  std::int64_t heads = 1;
+  std::int64_t key_value_heads = 1;
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  std::int64_t adapter_rank = 0;  // LoRA: its two matrices are the last parameters
+  bool adapter_dropout = false;
+  std::int64_t channels = 1;
+  std::int64_t groups = 1;
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  Activation activation = Activation::kGelu;
+  Mask mask = Mask::kNone;
+  bool float32 = false;  // its softmax is computed in float32
+  bool dropout = false;  // of the attention's probabilities
+  bool in_place = false;
+  bool keeps_logits = false;  // they are returned beside the loss
+  bool transposed = false;  // the targets, as (sequence, batch)
+  bool shifted = false;  // the loss of a token is that of predicting the next one
+
+  friend bool operator==(const Operator&, const Operator&) = default;
+};
+
+}  // namespace fourpiles

@@ -1,0 +1,159 @@
+// The settings of a training step.
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "plan/setting_reader.h"
+#include "units/parse.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr std::string_view kDefaultRecipe = "mixed-bf16";
+constexpr std::string_view kDefaultOptimizer = "adamw";
+constexpr std::string_view kExact = "exact";
+constexpr std::string_view kLowerBoundWord = "lower-bound";
+
+// "none", "selective", "full", "every:K".
+Result<Recompute> ReadRecompute(SettingReader& reader) {
+  const SetValue set = reader.Text("recompute", "none");
+  constexpr std::string_view kEvery = "every:";
+  if (set.text == "none") {
+    return Recompute();
+  }
+  if (set.text == "selective") {
+    return Recompute{.kind = RecomputeKind::kAttention};
+  }
+  if (set.text == "full") {
+    return Recompute{.kind = RecomputeKind::kLayers};
+  }
+  if (set.text.starts_with(kEvery)) {
+    TRY(const std::int64_t every,
+        ParseCount(set.text.substr(kEvery.size()), set.where, {1, 1 << 12}));
+    return Recompute{.kind = RecomputeKind::kLayers, .every = every};
+  }
+  return WrongUsage({.where = set.where,
+                     .found = fmt::format("unknown word \"{}\"", set.text),
+                     .expected = "expected none, selective, full or every:K",
+                     .hint = "every:2 runs every second layer again"});
+}
+
+struct Loss {
+  std::optional<LossKind> kind = {};
+  std::int64_t chunks = 1;
+};
+
+// "plain", "fused", "chunked:N"; without it the implementation's own.
+Result<Loss> ReadLoss(const SettingReader& reader) {
+  const SetValue* set = reader.Find("loss");
+  constexpr std::string_view kChunked = "chunked:";
+  if (set == nullptr) {
+    return Loss();
+  }
+  if (set->text == "plain") {
+    return Loss{.kind = LossKind::kPlain};
+  }
+  if (set->text == "fused") {
+    return Loss{.kind = LossKind::kFused};
+  }
+  if (set->text.starts_with(kChunked)) {
+    TRY(const std::int64_t chunks,
+        ParseCount(set->text.substr(kChunked.size()), set->where, {1, 1 << 16}));
+    return Loss{.kind = LossKind::kChunked, .chunks = chunks};
+  }
+  return WrongUsage({.where = set->where,
+                     .found = fmt::format("unknown word \"{}\"", set->text),
+                     .expected = "expected plain, fused or chunked:N",
+                     .hint = "chunked:8 makes the logits of an eighth of the tokens at a time"});
+}
+
+Result<std::optional<AttentionKind>> ReadAttention(const SettingReader& reader) {
+  const SetValue* set = reader.Find("attention");
+  if (set == nullptr) {
+    return std::nullopt;
+  }
+  constexpr std::pair<std::string_view, AttentionKind> kKinds[] = {
+      {"eager", AttentionKind::kEager},
+      {"sdpa", AttentionKind::kSdpa},
+      {"flash", AttentionKind::kFlash}};
+  for (const auto& [name, kind] : kKinds) {
+    if (set->text == name) {
+      return kind;
+    }
+  }
+  return WrongUsage({.where = set->where,
+                     .found = fmt::format("unknown word \"{}\"", set->text),
+                     .expected = "expected eager, sdpa or flash",
+                     .hint = "sdpa is what transformers uses"});
+}
+
+// "exact" plays the operators of the network; a bare count has none.
+Result<void> ReadActivations(SettingReader& reader, const Job& job, TrainingJob& training) {
+  const bool known = OperatorsAreKnown(job.model.network) && !job.bare_count;
+  const SetValue set = reader.Text("activations", known ? kExact : kLowerBoundWord);
+  if (set.text == kExact && !known) {
+    return WrongUsage({.where = set.where,
+                       .found = fmt::format("the operators of {} are not known", job.model.name),
+                       .expected = "expected lower-bound",
+                       .hint = "a model with a config.json of a described architecture"});
+  }
+  if (set.text != kExact && set.text != kLowerBoundWord) {
+    return WrongUsage({.where = set.where,
+                       .found = fmt::format("unknown word \"{}\"", set.text),
+                       .expected = "expected exact or lower-bound"});
+  }
+  training.lower_bound = set.text == kLowerBoundWord;
+  return {};
+}
+
+Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
+  TRY(training.attention, ReadAttention(reader));
+  TRY(const Loss loss, ReadLoss(reader));
+  training.loss = loss.kind;
+  training.loss_chunks = loss.chunks;
+  const SetValue implementation =
+      reader.Text("implementation", ImplementationNames().front());
+  TRY(training.profile, FindProfile(implementation.text,
+                                    {.attention = training.attention, .loss = training.loss},
+                                    implementation.where));
+  training.implementation = implementation.text;
+  if (training.lower_bound) {
+    training.profile = LowerBound();
+  }
+  TRY(training.recompute, ReadRecompute(reader));
+  // Recipes with a master copy come from frameworks whose optimizers are fused kernels (apex,
+  // DeepSpeed FusedAdam); PyTorch's own run over all tensors kernel by kernel on CUDA.
+  static constexpr std::array<std::string_view, 3> kKernels = {"loop", "foreach", "fused"};
+  const std::size_t usual = training.recipe.master || training.lower_bound ? 2 : 1;
+  TRY(const std::size_t kernels, reader.Word("optimizer-kernels", kKernels, usual));
+  training.step_kernels = static_cast<StepKernels>(kernels);
+  return {};
+}
+
+}  // namespace
+
+Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
+  const Network& network = job.model.network;
+  TrainingJob training;
+  const SetValue recipe = reader.Text("recipe", kDefaultRecipe);
+  TRY(training.recipe, FindRecipe(recipe.text, recipe.where));
+  const SetValue optimizer = reader.Text("optimizer", kDefaultOptimizer);
+  TRY(training.optimizer, FindOptimizer(optimizer.text, optimizer.where));
+  TRY(training.micro_batch_size, reader.Count("micro-batch-size", 1, kSizes));
+  const std::int64_t longest = network.max_position_embeddings.value_or(kDefaultSequenceLength);
+  const std::int64_t usual = std::min(longest, kDefaultSequenceLength);
+  TRY(training.sequence_length,
+      reader.Count("sequence-length", network.tokens_per_sample.value_or(usual), kSizes));
+  TRY(training.gradient_accumulation, reader.Count("gradient-accumulation", 1, kSizes));
+  TRY_VOID(ReadActivations(reader, job, training));
+  TRY(training.activation_format, reader.Format("activation-format", training.recipe.compute));
+  TRY_VOID(ReadImplementation(reader, training));
+  TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));
+  training.zero = static_cast<int>(zero);
+  return training;
+}
+
+}  // namespace fourpiles

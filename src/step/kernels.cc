@@ -1,0 +1,375 @@
+#include "step/kernels.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/storage.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr KernelKind kCast = {"cast", "derivatives.yaml: _to_copy keeps nothing"};
+constexpr KernelKind kCopy = {"copy", "derivatives.yaml: clone keeps nothing"};
+constexpr KernelKind kRepeat = {"repeat", "derivatives.yaml: expand, clone keep nothing"};
+constexpr KernelKind kSplit = {"split", "derivatives.yaml: split keeps nothing"};
+constexpr KernelKind kSlice = {"slice", "derivatives.yaml: slice keeps nothing"};
+constexpr KernelKind kConcat = {"concat", "derivatives.yaml: cat keeps nothing"};
+constexpr KernelKind kScale = {"scale", "derivatives.yaml: mul by a number keeps nothing"};
+constexpr KernelKind kAdd = {"add", "derivatives.yaml: add keeps nothing"};
+constexpr KernelKind kMultiply = {"multiply", "derivatives.yaml: mul keeps self and other"};
+constexpr KernelKind kSquare = {"square", "derivatives.yaml: pow keeps self"};
+constexpr KernelKind kMean = {"mean", "derivatives.yaml: mean kept self up to 2.1 (pytorch#109935)"};
+constexpr KernelKind kReduce = {"sum", "derivatives.yaml: sum keeps nothing"};
+constexpr KernelKind kDropout = {"dropout", "derivatives.yaml: native_dropout keeps the mask"};
+constexpr KernelKind kMask = {"mask", "derivatives.yaml: masked_fill and where keep the mask"};
+constexpr KernelKind kLinear = {"linear", "derivatives.yaml: addmm keeps mat1 and mat2"};
+constexpr KernelKind kMatMul = {"matmul", "derivatives.yaml: bmm keeps self and mat2"};
+constexpr KernelKind kSoftmax = {"softmax", "derivatives.yaml: _softmax keeps result"};
+constexpr KernelKind kConvolution = {"convolution",
+                                     "derivatives.yaml: convolution keeps input and weight where "
+                                     "any of them needs a gradient"};
+constexpr KernelKind kLayerNorm = {
+    "layer_norm", "derivatives.yaml: native_layer_norm keeps input, mean and 1/deviation"};
+constexpr KernelKind kEmbedding = {"embedding", "derivatives.yaml: embedding keeps indices"};
+constexpr KernelKind kConstant = {"constant", "needs no gradient"};
+
+const Tensor* If(bool condition, const Tensor& tensor) {
+  return condition ? &tensor : nullptr;
+}
+
+const ElementType& Wider(const ElementType& a, const ElementType& b) {
+  return a.bits >= b.bits ? a : b;
+}
+
+// Sizes past 2^53 are the largest; the play ends with an error anyway.
+std::int64_t CountOf(const Shape& shape) {
+  const Checked elements = shape.Elements();
+  return elements.ok() ? elements.value() : kLargestAmount;
+}
+
+bool IsSmaller(const Tensor& a, const Tensor& b) {
+  return CountOf(a.shape) < CountOf(b.shape);
+}
+
+Checked BytesOf(const Tensor& x) {
+  return StorageBytes(x.shape.Elements(), x.type.bits);
+}
+
+// Elements that a convolution needs besides its tensors.
+struct ConvolutionWork {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+};
+
+// PyTorch 1.13 on a processor with AVX2, one thread (ATen/native/Convolution.cpp, use_mkldnn).
+// oneDNN reorders input and weight into blocks of channels, and in the backward pass input and
+// output's gradient, or the weight's gradient, whichever is more; the few channels of an image stay
+// as they are and only the output is reordered; an image smaller than the kernel is left to a
+// matrix product. The others unfold the input into columns, unless the kernel is one pixel.
+// Measured for each case: tests/truth/README.md.
+ConvolutionWork WorkOnProcessor(const Tensor& x, const Tensor& weight, const Shape& output) {
+  constexpr std::int64_t kBlock = 8;  // channels
+  constexpr std::int64_t kFewChannels = 4;
+  constexpr std::int64_t kSmallInput = 20'480;
+  const std::int64_t samples = x.shape.lengths[0];
+  const std::int64_t kernel = weight.shape.Last();
+  const std::int64_t out = weight.shape.lengths[0];
+  const std::int64_t inputs = CountOf(x.shape);
+  const std::int64_t outputs = CountOf(output);
+  const std::int64_t weights = CountOf(weight.shape);
+  const std::int64_t pixels = outputs / samples / out;
+  const std::int64_t columns = weights / out * pixels;  // of a sample
+  if (kernel == 1 && pixels == inputs / samples / x.shape.lengths[1]) {
+    return {};
+  }
+  const bool reorders = samples > 1 || kernel > 3 || inputs > kSmallInput;
+  if (x.type.bits < 32 || !reorders) {
+    return {samples * columns, samples * columns};
+  }
+  if (x.shape.lengths[1] < kFewChannels) {
+    return {outputs, outputs};
+  }
+  const std::int64_t out_in_blocks = (out + kBlock - 1) / kBlock * kBlock;
+  const std::int64_t blocked_weights = weights / out * out_in_blocks;
+  const std::int64_t blocked_outputs = outputs / out * out_in_blocks;
+  if (inputs / samples / x.shape.lengths[1] < kernel * kernel) {
+    return {inputs + weights, 4 * weights + columns};
+  }
+  return {inputs + blocked_weights + blocked_outputs - outputs,
+          std::max(inputs + blocked_outputs + blocked_weights - weights, blocked_weights)};
+}
+
+}  // namespace
+
+void Kernels::SetPlace(std::int32_t action, std::int32_t op) {
+  place_ = {.action = action, .op = op};
+}
+
+void Kernels::Begin(const KernelKind& kind) {
+  place_.kind = &kind;
+  memory_.Begin(place_);
+}
+
+Tensor Kernels::Fused(const KernelKind& kind, const Shape& shape, const ElementType& type,
+                      std::initializer_list<Input> inputs,
+                      std::initializer_list<const Tensor*> saved) {
+  Begin(kind);
+  Tensor output = graph_.New(shape, type);
+  graph_.Record(output, inputs, saved);
+  return output;
+}
+
+Tensor Kernels::FusedKeepingOutput(const KernelKind& kind, const Shape& shape,
+                                   const ElementType& type, std::initializer_list<Input> inputs,
+                                   std::initializer_list<const Tensor*> saved) {
+  Tensor output = Fused(kind, shape, type, inputs, saved);
+  graph_.KeepOutput(output);
+  return output;
+}
+
+Tensor Kernels::InPlace(const KernelKind& kind, Tensor x, const Tensor& other,
+                        std::initializer_list<const Tensor*> saved) {
+  Begin(kind);
+  Tensor output = x;
+  graph_.Record(output, {{x, Gradient::kSame}, {other}}, saved);
+  return output;
+}
+
+Tensor Kernels::Constant(const Shape& shape, const ElementType& type, const char* slot) {
+  Begin(kConstant);
+  return graph_.New(shape, type, slot);
+}
+
+Tensor Kernels::Cast(Tensor x, const ElementType& type) {
+  if (x.type.name == type.name) {
+    return x;
+  }
+  return Fused(kCast, x.shape, type, {{x}}, {});
+}
+
+Tensor Kernels::Copy(Tensor x) {
+  return Fused(kCopy, x.shape, x.type, {{x, Gradient::kSame}}, {});
+}
+
+Tensor Kernels::Repeat(Tensor x, const Shape& shape) {
+  return Fused(kRepeat, shape, x.type, {{x}}, {});
+}
+
+Tensor Kernels::View(Tensor x, const Shape& shape) const {
+  x.shape = shape;
+  return x;
+}
+
+std::vector<Tensor> Kernels::Split(const Tensor& x, const std::vector<std::int64_t>& widths) {
+  Begin(kSplit);
+  std::vector<Tensor> parts;
+  parts.reserve(widths.size());
+  for (const std::int64_t width : widths) {
+    parts.push_back(x);
+    parts.back().shape = x.shape.WithLast(width);
+  }
+  graph_.RecordParts(x, parts);
+  return parts;
+}
+
+std::vector<Tensor> Kernels::SplitRows(const Tensor& x, std::int64_t rows, std::int64_t parts) {
+  Begin(kSplit);
+  const std::int64_t most = (rows + parts - 1) / parts;
+  std::vector<Tensor> views;
+  for (std::int64_t done = 0; done < rows; done += most) {
+    views.push_back(x);
+    views.back().shape = ShapeOf({std::min(most, rows - done), x.shape.Last()});
+  }
+  graph_.RecordParts(x, views);
+  return views;
+}
+
+Tensor Kernels::Slice(const Tensor& x, const Shape& shape) {
+  Begin(kSlice);
+  Tensor part = x;
+  part.shape = shape;
+  graph_.RecordParts(x, {&part, 1});
+  return part;
+}
+
+Tensor Kernels::Concat(const Tensor& a, const Tensor& b, const Shape& shape, Gradient first) {
+  return Fused(kConcat, shape, Wider(a.type, b.type), {{a, first}, {b, Gradient::kSame}}, {});
+}
+
+Tensor Kernels::Scale(const Tensor& x) {
+  return Fused(kScale, x.shape, x.type, {{x}}, {});
+}
+
+Tensor Kernels::Add(const Tensor& a, const Tensor& b) {
+  const bool alike = IsSmaller(a, b) == IsSmaller(b, a);
+  const Tensor& larger = IsSmaller(a, b) ? b : a;
+  const auto gradient = [&](const Tensor& x) {
+    const bool same = (alike || &x == &larger) && x.type.bits == Wider(a.type, b.type).bits;
+    return same ? Gradient::kSame : Gradient::kNew;
+  };
+  return Fused(kAdd, larger.shape, Wider(a.type, b.type), {{a, gradient(a)}, {b, gradient(b)}}, {});
+}
+
+Tensor Kernels::AddInPlace(Tensor a, const Tensor& b) {
+  Begin(kAdd);
+  Tensor sum = a;
+  const Gradient same = a.type.bits == b.type.bits ? Gradient::kSame : Gradient::kNew;
+  graph_.Record(sum, {{a, Gradient::kSame}, {b, same}}, {});
+  return sum;
+}
+
+Tensor Kernels::Multiply(const Tensor& a, const Tensor& b) {
+  const Tensor& larger = IsSmaller(a, b) ? b : a;
+  return Fused(kMultiply, larger.shape, Wider(a.type, b.type), {{a}, {b}},
+               {If(b.RequiresGradient(), a), If(a.RequiresGradient(), b)});
+}
+
+Tensor Kernels::Square(const Tensor& x) {
+  Begin(kSquare);
+  Tensor square = graph_.New(x.shape, x.type);
+  // grad × (2 × x^1): both in parentheses are tensors of their own (FunctionsManual.cpp,
+  // pow_backward).
+  graph_.Record(square, {{x}}, {&x}, BytesOf(x) * 2);
+  return square;
+}
+
+Tensor Kernels::Sum(const Tensor& x, const Shape& shape) {
+  return Fused(kReduce, shape, x.type, {{x}}, {});
+}
+
+Tensor Kernels::Mean(const Tensor& x, const Shape& shape) {
+  return Fused(kMean, shape, x.type, {{x}}, {If(framework_.mean_keeps_input, x)});
+}
+
+Tensor Kernels::KeepInput(const KernelKind& kind, const Tensor& x) {
+  return Fused(kind, x.shape, x.type, {{x}}, {&x});
+}
+
+Tensor Kernels::KeepOutput(const KernelKind& kind, const Tensor& x) {
+  return FusedKeepingOutput(kind, x.shape, x.type, {{x}}, {});
+}
+
+Tensor Kernels::KeepInPlace(const KernelKind& kind, Tensor x) {
+  Begin(kind);
+  Tensor output = x;
+  graph_.Record(output, {{x}}, {&output});
+  return output;
+}
+
+Tensor Kernels::Stack(const KernelKind& kind, std::span<const Tensor> parts, const Shape& shape) {
+  Begin(kind);
+  Tensor output = graph_.New(shape, parts.front().type);
+  graph_.RecordStack(output, parts);
+  return output;
+}
+
+Tensor Kernels::Dropout(Tensor x) {
+  Begin(kDropout);
+  const bool float_mask = framework_.dropout_keeps_float_mask;
+  const Tensor mask = graph_.New(x.shape, float_mask ? x.type : kBool, "mask");
+  Tensor output = graph_.New(x.shape, x.type);
+  // The processor's native_dropout casts the mask first (ATen/native/Dropout.cpp).
+  const bool casts = framework_.on_processor && !float_mask;
+  graph_.Record(output, {{x}}, {&mask}, casts ? BytesOf(x) : Checked(0));
+  return output;
+}
+
+Tensor Kernels::Masked(const Tensor& x, Mask kind, const Tensor& mask) {
+  if (kind == Mask::kAdd || kind == Mask::kPadding) {
+    return Add(x, mask);
+  }
+  Begin(kMask);
+  Tensor output = graph_.New(x.shape, x.type);
+  if (kind == Mask::kWhere) {
+    graph_.Record(output, {{x}}, {});
+    return output;
+  }
+  // mask == 0 makes a new one, without a dimension for the batch.
+  const Tensor zero = graph_.New(ShapeOf({x.shape.lengths[2], x.shape.Last()}), kBool, "mask");
+  graph_.Record(output, {{x}}, {&zero});
+  return output;
+}
+
+// Autocast keeps the cast copy of a weight that is trained, and casts one that is not at each use
+// (ATen/autocast_mode.cpp, cached_cast).
+Tensor Kernels::CastWeight(const Tensor& weight) {
+  if (weight.type.name == numbers_.compute.name || weight.type.bits == 0) {
+    return weight;
+  }
+  if (!weight.RequiresGradient()) {
+    return Cast(weight, numbers_.compute);
+  }
+  const auto found = casts_.find(weight.edge);
+  if (found != casts_.end()) {
+    return found->second;
+  }
+  Tensor cast = Cast(weight, numbers_.compute);
+  if (graph_.IsRecording()) {
+    casts_.emplace(weight.edge, cast);
+  }
+  return cast;
+}
+
+Tensor Kernels::Linear(Tensor x, const Tensor& weight, const Tensor& bias, std::int64_t out) {
+  Tensor cast_weight = weight;
+  Tensor cast_bias = bias;
+  if (numbers_.autocast) {
+    x = Cast(std::move(x), numbers_.compute);
+    cast_weight = CastWeight(weight);
+    cast_bias = CastWeight(bias);
+  }
+  return Fused(kLinear, x.shape.WithLast(out), x.type, {{x}, {cast_weight}, {cast_bias}},
+               {If(cast_weight.RequiresGradient(), x), If(x.RequiresGradient(), cast_weight)});
+}
+
+Tensor Kernels::MatMul(Tensor a, Tensor b, const Shape& shape) {
+  if (numbers_.autocast) {
+    a = Cast(std::move(a), numbers_.compute);
+    b = Cast(std::move(b), numbers_.compute);
+  }
+  return Fused(kMatMul, shape, a.type, {{a}, {b}},
+               {If(b.RequiresGradient(), a), If(a.RequiresGradient(), b)});
+}
+
+Tensor Kernels::Softmax(Tensor x) {
+  return FusedKeepingOutput(kSoftmax, x.shape, x.type, {{x}}, {});
+}
+
+Tensor Kernels::Convolution(Tensor x, const Tensor& weight, const Tensor& bias,
+                            const Shape& shape) {
+  Tensor cast_weight = weight;
+  Tensor cast_bias = bias;
+  if (numbers_.autocast) {
+    x = Cast(std::move(x), numbers_.compute);
+    cast_weight = CastWeight(weight);
+    cast_bias = CastWeight(bias);
+  }
+  Begin(kConvolution);
+  const ConvolutionWork work =
+      framework_.on_processor ? WorkOnProcessor(x, cast_weight, shape) : ConvolutionWork();
+  Tensor output = graph_.New(shape, x.type);
+  {
+    const Tensor temporaries = graph_.New(ShapeOf({work.forward}), x.type, "temporaries");
+  }
+  graph_.Record(output, {{x}, {cast_weight}, {cast_bias}}, {&x, &cast_weight},
+                DivideRoundingUp(Checked(work.backward) * x.type.bits, 8));
+  return output;
+}
+
+Tensor Kernels::LayerNorm(Tensor x, const Tensor& weight, const Tensor& bias) {
+  Begin(kLayerNorm);
+  Shape rows = x.shape;
+  --rows.rank;
+  const ElementType& type = framework_.norms_keep_input_format ? x.type : kFloat32;
+  const Tensor mean = graph_.New(rows, type, "mean");
+  const Tensor deviation = graph_.New(rows, type, "1/deviation");
+  Tensor output = graph_.New(x.shape, x.type);
+  graph_.Record(output, {{x}, {weight}, {bias}}, {&x, &mean, &deviation});
+  return output;
+}
+
+Tensor Kernels::Embedding(const Tensor& weight, const Tensor& indices, const Shape& shape) {
+  return Fused(kEmbedding, shape, weight.type, {{weight}}, {&indices});
+}
+
+}  // namespace fourpiles

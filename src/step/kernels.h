@@ -1,0 +1,139 @@
+#pragma once
+
+// The kernels of PyTorch, as far as memory is concerned: what each allocates, what its node in the
+// graph of gradients keeps, and what its backward kernel allocates.
+//
+// What is kept: tools/autograd/derivatives.yaml of PyTorch, the same for every operator since 1.13
+// but where a switch of Framework says otherwise; measured to the byte in tests/truth. A kernel
+// takes a tensor by value where the caller may give it up.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "model/operators.h"
+#include "step/autograd.h"
+
+namespace fourpiles {
+
+// Where frameworks and their versions differ.
+struct Framework {
+  // mean() keeps its input for the backward pass: PyTorch up to 2.1 (pytorch#109935).
+  bool mean_keeps_input = false;
+  // dropout() of the processor keeps its mask in the format of its input; CUDA's keeps one byte an
+  // element (ATen/native/Dropout.cpp, native_dropout).
+  bool dropout_keeps_float_mask = false;
+  // Means and deviations of norms in 16-bit formats are kept in that format by the processor's
+  // kernels, in float32 by CUDA's.
+  bool norms_keep_input_format = false;
+  // Autocast computes norms, softmax and losses in float32: CUDA's does, the processor's does not
+  // (PyTorch documentation, torch.amp, autocast op reference).
+  bool autocast_float32 = true;
+  // cos and sin of rotary embeddings are cast wherever they are used, not once a pass.
+  bool rotary_casts_per_use = false;
+  // The causal mask is a buffer of the module, not made once a pass.
+  bool masks_are_buffers = false;
+  // Logits are copied to leave out the last token (transformers up to 4.44), not the labels padded.
+  bool shift_copies_logits = false;
+  // Bytes of the state of random numbers that a region which is run again keeps on the device.
+  std::int64_t random_state_bytes = 0;
+  // Convolutions run on the processor, whose kernels reorder or unfold their tensors.
+  bool on_processor = false;
+};
+
+// The number formats of one step.
+struct Numbers {
+  ElementType weights = kFloat32;
+  ElementType compute = kFloat32;  // of matrix products
+  bool autocast = false;           // weights and inputs are cast to it where they are used
+};
+
+class Kernels {
+ public:
+  Kernels(Memory& memory, Autograd& graph, const Framework& framework, const Numbers& numbers)
+      : memory_(memory), graph_(graph), framework_(framework), numbers_(numbers) {}
+
+  const Framework& framework() const { return framework_; }  // NOLINT(readability-identifier-naming)
+  const Numbers& numbers() const { return numbers_; }  // NOLINT(readability-identifier-naming)
+
+  // The action and the operator of its block that kernels run for from now on.
+  void SetPlace(std::int32_t action, std::int32_t op);
+
+  // --- Copies and views ---
+  // x itself where it has the type already.
+  Tensor Cast(Tensor x, const ElementType& type);
+  Tensor Copy(Tensor x);
+  // A copy that repeats x up to the shape: expand() and reshape().
+  Tensor Repeat(Tensor x, const Shape& shape);
+  Tensor View(Tensor x, const Shape& shape) const;
+  // Parts of the last dimension; views of x.
+  std::vector<Tensor> Split(const Tensor& x, const std::vector<std::int64_t>& widths);
+  // Parts of the first dimensions, taken as rows of the last.
+  std::vector<Tensor> SplitRows(const Tensor& x, std::int64_t rows, std::int64_t parts);
+  // A view of some rows of x; the gradient of x is as large as x.
+  Tensor Slice(const Tensor& x, const Shape& shape);
+  // `first`: how the gradient of `a` comes out of that of the whole.
+  Tensor Concat(const Tensor& a, const Tensor& b, const Shape& shape,
+                Gradient first = Gradient::kSame);
+
+  // --- Elementwise ---
+  Tensor Scale(const Tensor& x);  // times a number
+  Tensor Add(const Tensor& a, const Tensor& b);
+  Tensor AddInPlace(Tensor a, const Tensor& b);
+  Tensor Multiply(const Tensor& a, const Tensor& b);
+  Tensor Square(const Tensor& x);
+  Tensor Sum(const Tensor& x, const Shape& shape);
+  Tensor Mean(const Tensor& x, const Shape& shape);
+  Tensor KeepInput(const KernelKind& kind, const Tensor& x);   // GELU, SiLU
+  Tensor KeepOutput(const KernelKind& kind, const Tensor& x);  // tanh, ReLU, 1/√x
+  Tensor Dropout(Tensor x);
+  Tensor Masked(const Tensor& x, Mask kind, const Tensor& mask);
+
+  // --- Matrix products ---
+  Tensor Linear(Tensor x, const Tensor& weight, const Tensor& bias, std::int64_t out);
+  Tensor MatMul(Tensor a, Tensor b, const Shape& shape);
+  Tensor Softmax(Tensor x);
+  Tensor Convolution(Tensor x, const Tensor& weight, const Tensor& bias, const Shape& shape);
+
+  // --- Norms ---
+  Tensor LayerNorm(Tensor x, const Tensor& weight, const Tensor& bias);
+
+  // --- Lookups ---
+  Tensor Embedding(const Tensor& weight, const Tensor& indices, const Shape& shape);
+
+  // A node of one new output: fused kernels are made of this.
+  Tensor Fused(const KernelKind& kind, const Shape& shape, const ElementType& type,
+               std::initializer_list<Input> inputs, std::initializer_list<const Tensor*> saved);
+  // The same that keeps its output as well.
+  Tensor FusedKeepingOutput(const KernelKind& kind, const Shape& shape, const ElementType& type,
+                            std::initializer_list<Input> inputs,
+                            std::initializer_list<const Tensor*> saved);
+  // A node whose output takes the place of its input and is kept.
+  Tensor KeepInPlace(const KernelKind& kind, Tensor x);
+  // All of them in one new tensor; their gradients are views of its.
+  Tensor Stack(const KernelKind& kind, std::span<const Tensor> parts, const Shape& shape);
+  // A node whose output takes the place of x.
+  Tensor InPlace(const KernelKind& kind, Tensor x, const Tensor& other,
+                 std::initializer_list<const Tensor*> saved);
+  // A tensor that needs no gradient: indices, masks, tables, statistics.
+  Tensor Constant(const Shape& shape, const ElementType& type, const char* slot);
+
+  void RequireGradient(Tensor& x) { x.edge = graph_.NewEnd(); }
+
+  // Casts of weights live until the forward pass ends.
+  void ForgetCasts() { casts_.clear(); }
+
+ private:
+  void Begin(const KernelKind& kind);
+  Tensor CastWeight(const Tensor& weight);
+
+  Memory& memory_;
+  Autograd& graph_;
+  const Framework& framework_;
+  const Numbers& numbers_;
+  Kernel place_ = {};
+  std::map<std::int32_t, Tensor> casts_ = {};  // of weights, by their edge
+};
+
+}  // namespace fourpiles

@@ -1,0 +1,192 @@
+// Attention and the rotary embeddings of its queries and keys.
+//
+// Queries, keys and values come as (batch, sequence, heads × width).
+
+#include <utility>
+
+#include "step/rules.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr KernelKind kFusedRotary = {"rotary", "a fused kernel keeps cos and sin"};
+constexpr KernelKind kFlash = {"flash attention",
+                               "derivatives.yaml: _scaled_dot_product_flash_attention keeps query, "
+                               "key, value, output and logsumexp; Dao et al. 2022, algorithm 2"};
+
+// cos or sin, (sequence, width): a buffer of the module, its cast copy, or the pass's own table.
+Tensor Table(Stage& stage, const Tensor& x, std::int64_t width, const char* name,
+             Tensor& of_pass) {
+  const Framework& framework = stage.kernels.framework();
+  const Shape shape = ShapeOf({1, stage.batch.sequence_length, width});
+  if (framework.rotary_casts_per_use) {
+    return x.type.name == stage.kernels.numbers().weights.name
+               ? Tensor()
+               : stage.kernels.Constant(shape, x.type, name);
+  }
+  if (of_pass.type.bits == 0) {
+    of_pass = stage.kernels.Constant(shape, x.type, name);
+  }
+  return of_pass;
+}
+
+struct AttentionSizes {
+  std::int64_t batch = 1;
+  std::int64_t tokens = 1;
+  std::int64_t heads = 1;
+  std::int64_t key_value_heads = 1;
+  std::int64_t width = 1;        // of a query and a key
+  std::int64_t value_width = 1;  // of a value
+};
+
+AttentionSizes SizesOf(const Operator& op, const Tensor& q) {
+  return {.batch = q.shape.lengths[0],
+          .tokens = q.shape.lengths[1],
+          .heads = op.heads,
+          .key_value_heads = op.key_value_heads,
+          .width = op.widths[1],
+          .value_width = op.widths[0]};
+}
+
+// Each key and value head once for every query head that reads it: repeat_kv.
+Tensor Repeated(Stage& stage, Tensor x, const AttentionSizes& sizes, std::int64_t width) {
+  if (sizes.heads == sizes.key_value_heads) {
+    return x;
+  }
+  return stage.kernels.Repeat(std::move(x),
+                              ShapeOf({sizes.batch, sizes.heads, sizes.tokens, width}));
+}
+
+}  // namespace
+
+// x × cos + (−x₂, x₁) × sin (Su et al. 2021, RoFormer, section 3.4.2; transformers,
+// apply_rotary_pos_emb).
+void ComposedRotaryRule(Stage& stage, const Operator& op) {
+  Kernels& kernels = stage.kernels;
+  const Tensor x = stage.Take(op);
+  const std::int64_t width = op.widths.front();
+  const Tensor cos = Table(stage, x, width, "cos", stage.pass->cos);
+  const Tensor sin = Table(stage, x, width, "sin", stage.pass->sin);
+  const Tensor direct = kernels.Multiply(x, cos);
+  Shape half = x.shape.WithLast(x.shape.Last() / 2);
+  Tensor turned = kernels.Concat(kernels.Scale(kernels.Slice(x, half)), kernels.Slice(x, half),
+                                 x.shape);
+  turned = kernels.Multiply(turned, sin);
+  stage.Put(op, kernels.Add(direct, turned));
+}
+
+void FusedRotaryRule(Stage& stage, const Operator& op) {
+  const Tensor x = stage.Take(op);
+  const Tensor cos = Table(stage, x, op.widths.front(), "cos", stage.pass->cos);
+  const Tensor sin = Table(stage, x, op.widths.front(), "sin", stage.pass->sin);
+  stage.Put(op, stage.kernels.Fused(kFusedRotary, x.shape, x.type, {{x}}, {&cos, &sin}));
+}
+
+namespace {
+
+// What is added to the scores: of each sample for padding; of all tokens behind a query, a buffer of
+// the module or made once a pass. It has the format of the embeddings, which is that of the weights.
+Tensor MaskToAdd(Stage& stage, Mask kind, const AttentionSizes& sizes) {
+  Tensor& mask = stage.pass->mask;
+  if (mask.type.bits > 0) {
+    return mask;
+  }
+  const ElementType& type = stage.kernels.numbers().weights;
+  if (kind == Mask::kPadding) {
+    mask = stage.kernels.Constant(ShapeOf({sizes.batch, 1, 1, sizes.tokens}), type, "mask");
+  } else if (stage.kernels.framework().masks_are_buffers) {
+    mask.type = type;
+    mask.shape = ShapeOf({1, 1, sizes.tokens, sizes.tokens});
+  } else {
+    mask = stage.kernels.Constant(ShapeOf({sizes.batch, 1, sizes.tokens, sizes.tokens}), type,
+                                  "mask");
+  }
+  return mask;
+}
+
+// The scores after the mask, (batch, heads, tokens, tokens).
+Tensor Scores(Stage& stage, const Operator& op, Tensor q, Tensor k, const AttentionSizes& sizes) {
+  Kernels& kernels = stage.kernels;
+  const Shape square = ShapeOf({sizes.batch, sizes.heads, sizes.tokens, sizes.tokens});
+  // Heads stand inside a token in memory, and the product wants them outside.
+  q = kernels.Copy(std::move(q));
+  if (sizes.heads == sizes.key_value_heads) {
+    k = kernels.Copy(std::move(k));
+  }
+  Tensor scores = kernels.Scale(kernels.MatMul(std::move(q), std::move(k), square));
+  if (op.mask == Mask::kNone) {
+    return scores;
+  }
+  const bool added = op.mask == Mask::kAdd || op.mask == Mask::kPadding;
+  return kernels.Masked(scores, op.mask, added ? MaskToAdd(stage, op.mask, sizes) : Tensor());
+}
+
+Tensor Probabilities(Stage& stage, const Operator& op, Tensor scores, const ElementType& type) {
+  Kernels& kernels = stage.kernels;
+  const bool autocast = kernels.numbers().autocast && kernels.framework().autocast_float32;
+  if (op.float32 || autocast) {
+    scores = kernels.Cast(std::move(scores), kFloat32);
+  }
+  Tensor probabilities = kernels.Softmax(std::move(scores));
+  if (op.float32) {
+    probabilities = kernels.Cast(std::move(probabilities), type);
+  }
+  return op.dropout ? kernels.Dropout(std::move(probabilities)) : probabilities;
+}
+
+}  // namespace
+
+// softmax(Q Kᵀ / √d + mask) V, each step a kernel (Vaswani et al. 2017, equation 1).
+void EagerAttentionRule(Stage& stage, const Operator& op) {
+  Kernels& kernels = stage.kernels;
+  Tensor q = stage.Take(op, 0);
+  const AttentionSizes sizes = SizesOf(op, q);
+  const ElementType type = q.type;
+  Tensor k = Repeated(stage, stage.Take(op, 1), sizes, sizes.width);
+  Tensor v = Repeated(stage, stage.Take(op, 2), sizes, sizes.value_width);
+  Tensor scores = Scores(stage, op, std::move(q), std::move(k), sizes);
+  Tensor probabilities = Probabilities(stage, op, std::move(scores), type);
+  if (sizes.heads == sizes.key_value_heads) {
+    v = kernels.Copy(std::move(v));
+  }
+  const Tensor mixed = kernels.MatMul(
+      std::move(probabilities), std::move(v),
+      ShapeOf({sizes.batch, sizes.heads, sizes.tokens, sizes.value_width}));
+  // Heads back inside the token.
+  stage.Put(op, kernels.View(kernels.Copy(mixed), ShapeOf({sizes.batch, sizes.tokens,
+                                                           sizes.heads * sizes.value_width})));
+}
+
+namespace {
+
+// One kernel that never has the scores in memory; it writes heads inside a token.
+void Flash(Stage& stage, const Operator& op, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const AttentionSizes sizes = SizesOf(op, q);
+  const Tensor sums = stage.kernels.Constant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
+                                             kFloat32, "logsumexp");
+  stage.Put(op, stage.kernels.FusedKeepingOutput(
+                    kFlash,
+                    ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}), q.type,
+                    {{q}, {k}, {v}}, {&q, &k, &v, &sums}));
+}
+
+}  // namespace
+
+// torch's scaled_dot_product_attention as transformers calls it: keys and values repeated for every
+// query head first (integrations/sdpa_attention.py).
+void SdpaAttentionRule(Stage& stage, const Operator& op) {
+  const Tensor q = stage.Take(op, 0);
+  const AttentionSizes sizes = SizesOf(op, q);
+  const Tensor k = Repeated(stage, stage.Take(op, 1), sizes, sizes.width);
+  const Tensor v = Repeated(stage, stage.Take(op, 2), sizes, sizes.value_width);
+  Flash(stage, op, q, k, v);
+}
+
+// The flash-attn package reads grouped keys and values as they are.
+void FlashAttentionRule(Stage& stage, const Operator& op) {
+  const Tensor q = stage.Take(op, 0);
+  const Tensor k = stage.Take(op, 1);
+  Flash(stage, op, q, k, stage.Take(op, 2));
+}
+
+}  // namespace fourpiles
