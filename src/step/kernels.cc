@@ -18,7 +18,8 @@ constexpr KernelKind kScale = {"scale", "derivatives.yaml: mul by a number keeps
 constexpr KernelKind kAdd = {"add", "derivatives.yaml: add keeps nothing"};
 constexpr KernelKind kMultiply = {"multiply", "derivatives.yaml: mul keeps self and other"};
 constexpr KernelKind kSquare = {"square", "derivatives.yaml: pow keeps self"};
-constexpr KernelKind kMean = {"mean", "derivatives.yaml: mean kept self up to 2.1 (pytorch#109935)"};
+constexpr KernelKind kMean = {"mean",
+                              "derivatives.yaml: mean kept self up to 2.1 (pytorch#109935)"};
 constexpr KernelKind kReduce = {"sum", "derivatives.yaml: sum keeps nothing"};
 constexpr KernelKind kDropout = {"dropout", "derivatives.yaml: native_dropout keeps the mask"};
 constexpr KernelKind kMask = {"mask", "derivatives.yaml: masked_fill and where keep the mask"};
@@ -348,9 +349,7 @@ Tensor Kernels::Convolution(Tensor x, const Tensor& weight, const Tensor& bias,
   const ConvolutionWork work =
       framework_.on_processor ? WorkOnProcessor(x, cast_weight, shape) : ConvolutionWork();
   Tensor output = graph_.New(shape, x.type);
-  {
-    const Tensor temporaries = graph_.New(ShapeOf({work.forward}), x.type, "temporaries");
-  }
+  { const Tensor temporaries = graph_.New(ShapeOf({work.forward}), x.type, "temporaries"); }
   graph_.Record(output, {{x}, {cast_weight}, {cast_bias}}, {&x, &cast_weight},
                 DivideRoundingUp(Checked(work.backward) * x.type.bits, 8));
   return output;

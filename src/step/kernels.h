@@ -54,7 +54,9 @@ class Kernels {
   Kernels(Memory& memory, Autograd& graph, const Framework& framework, const Numbers& numbers)
       : memory_(memory), graph_(graph), framework_(framework), numbers_(numbers) {}
 
-  const Framework& framework() const { return framework_; }  // NOLINT(readability-identifier-naming)
+  const Framework& framework() const {
+    return framework_;
+  }                                                    // NOLINT(readability-identifier-naming)
   const Numbers& numbers() const { return numbers_; }  // NOLINT(readability-identifier-naming)
 
   // The action and the operator of its block that kernels run for from now on.

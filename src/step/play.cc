@@ -130,7 +130,7 @@ class Player {
   struct Passed {
     std::int32_t first_node = 0;
     std::int32_t entry_edge = kNothing;  // of what came in
-    Tensor kept = {};                 // of a lower bound
+    Tensor kept = {};                    // of a lower bound
   };
   std::vector<Passed> passed_ = {};
   bool backward_ = false;
@@ -218,8 +218,7 @@ Tensor Player::ParameterTensor(const Action& action, const ParameterUse& use, st
   tensor.shape.rank = static_cast<int>(parameter.shape.size());
   std::ranges::copy(parameter.shape, tensor.shape.lengths.begin());
   if (parameter.trainable) {
-    std::int32_t& edge =
-        leaves_[Index(number)].Edge(own ? action.layer : 0, use.parameter, copy);
+    std::int32_t& edge = leaves_[Index(number)].Edge(own ? action.layer : 0, use.parameter, copy);
     if (edge == kNothing) {
       edge = graph_.NewLeaf(part_.gradients);
     }
@@ -373,7 +372,8 @@ void Player::Backward(std::int32_t number) {
   graph_.Backward(passed.first_node, number, [this](std::int32_t region, Tensor gradient) {
     return Replay(region, std::move(gradient));
   });
-  if (const std::int32_t gradient = graph_.GradientStorage(passed.entry_edge); gradient != kNothing) {
+  if (const std::int32_t gradient = graph_.GradientStorage(passed.entry_edge);
+      gradient != kNothing) {
     memory_.SetCopies(gradient, 1);
   }
 }
@@ -417,6 +417,8 @@ std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
 }
 
 void Player::Step(std::int32_t number) {
+  hidden_ = {};
+  pass_ = {};
   Begin(number, kStep);
   if (part_.step_temporaries != Bytes(0)) {
     const Tensor temporaries =
@@ -432,8 +434,8 @@ void Player::ForwardLowerBound(std::int32_t number) {
   Begin(number, kLayerOutput);
   Passed passed;
   if (IsNumbered(BlockOf(action)) && network_.hidden_size) {
-    const Shape shape = ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length,
-                                 *network_.hidden_size});
+    const Shape shape =
+        ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length, *network_.hidden_size});
     passed.kept = graph_.New(shape, part_.activation_format, "output");
     memory_.Assign(passed.kept.storage, Pile::kActivations);
   }

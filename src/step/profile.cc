@@ -17,9 +17,10 @@ void Set(Profile& profile, OperatorKind kind, Rule rule) {
 
 // PyTorch run operator by operator, with the modules of transformers.
 Profile PyTorch() {
-  Profile profile = {.name = "pytorch",
-                     .summary = "PyTorch 2.2 and later on CUDA, run operator by operator",
-                     .source = "PyTorch, tools/autograd/derivatives.yaml; transformers, modeling files"};
+  Profile profile = {
+      .name = "pytorch",
+      .summary = "PyTorch 2.2 and later on CUDA, run operator by operator",
+      .source = "PyTorch, tools/autograd/derivatives.yaml; transformers, modeling files"};
   constexpr std::pair<OperatorKind, Rule> kRules[] = {
       {OperatorKind::kEmbedding, EmbeddingRule},
       {OperatorKind::kPositions, PositionsRule},

@@ -18,8 +18,8 @@ constexpr KernelKind kFusedGate = {"gate", "a fused kernel keeps both inputs"};
 }  // namespace
 
 void EmbeddingRule(Stage& stage, const Operator& op) {
-  const Shape shape = ShapeOf(
-      {stage.batch.micro_batch_size, stage.batch.sequence_length, op.widths.front()});
+  const Shape shape =
+      ShapeOf({stage.batch.micro_batch_size, stage.batch.sequence_length, op.widths.front()});
   stage.Put(op, stage.kernels.Embedding(stage.Parameter(op, 0), Tensor(), shape));
 }
 
@@ -71,8 +71,8 @@ void LinearRule(Stage& stage, const Operator& op) {
   const std::size_t own = op.parameters.size() - (op.adapter_rank > 0 ? 2 : 0);
   const Tensor bias = own > 1 ? stage.Parameter(op, 1) : Tensor();
   if (op.adapter_rank == 0) {
-    stage.Put(op, stage.kernels.Linear(std::move(x), stage.Parameter(op, 0), bias,
-                                       op.widths.front()));
+    stage.Put(op,
+              stage.kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front()));
     return;
   }
   Tensor y = stage.kernels.Linear(x, stage.Parameter(op, 0), bias, op.widths.front());
@@ -85,8 +85,8 @@ void LayerNormRule(Stage& stage, const Operator& op) {
   Tensor x = stage.Take(op);
   const Tensor weight = stage.Parameter(op, 0);
   const ElementType type = x.type;
-  Tensor y = kernels.LayerNorm(kernels.Cast(std::move(x), weight.type), weight,
-                               stage.Parameter(op, 1));
+  Tensor y =
+      kernels.LayerNorm(kernels.Cast(std::move(x), weight.type), weight, stage.Parameter(op, 1));
   stage.Put(op, kernels.numbers().autocast ? std::move(y) : kernels.Cast(std::move(y), type));
 }
 
@@ -161,8 +161,8 @@ void ComposedGateRule(Stage& stage, const Operator& op) {
 void FusedGateRule(Stage& stage, const Operator& op) {
   const Tensor gate = stage.Take(op, 0);
   const Tensor up = stage.Take(op, 1);
-  stage.Put(op, stage.kernels.Fused(kFusedGate, gate.shape, gate.type, {{gate}, {up}},
-                                    {&gate, &up}));
+  stage.Put(op,
+            stage.kernels.Fused(kFusedGate, gate.shape, gate.type, {{gate}, {up}}, {&gate, &up}));
 }
 
 void MultiplyRule(Stage& stage, const Operator& op) {

@@ -90,8 +90,8 @@ void PlainLossRule(Stage& stage, const Operator& op) {
 // One kernel that reads logits in the format they have and writes their gradient in their place.
 void FusedLossRule(Stage& stage, const Operator& op) {
   const Tensor logits = Logits(stage, op, stage.Take(op));
-  stage.Put(op, stage.kernels.Fused(kFusedLoss, ShapeOf({1}), kFloat32,
-                                    {{logits, Gradient::kKept}}, {&logits}));
+  stage.Put(op, stage.kernels.Fused(kFusedLoss, ShapeOf({1}), kFloat32, {{logits, Gradient::kKept}},
+                                    {&logits}));
 }
 
 // Output layer and loss, a chunk of tokens after the other (torchtune, modules/loss,

@@ -20,8 +20,8 @@ struct KernelKind {
 
 // One kernel as it ran: a moment of the play.
 struct Kernel {
-  std::int32_t action = 0;         // which of Tape::actions
-  std::int32_t op = -1;            // which operator of the action's block; -1: none
+  std::int32_t action = 0;  // which of Tape::actions
+  std::int32_t op = -1;     // which operator of the action's block; -1: none
   const KernelKind* kind = nullptr;
 };
 
