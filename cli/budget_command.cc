@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/try.h"
+#include "cli/command_line.h"
 #include "model/text_file.h"
 #include "plan/solve.h"
 #include "report/budget.h"
@@ -100,9 +101,7 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   }
   TRY(const Job job, MakeJob(kind, model->second.text, settings));
   TRY(const Budget budget, BudgetOf(job));
-  const BudgetStyle style = {
-      .unit = arguments.One("--unit", "GiB") == "GB" ? ByteUnit::kGb : ByteUnit::kGib,
-      .explain = arguments.Has("--explain")};
+  const BudgetStyle style = {.unit = UnitOf(arguments), .explain = arguments.Has("--explain")};
   const bool no_solution = job.solve && !budget.solution;
   const bool fits = !budget.verdict || *budget.verdict != Verdict::kDoesNotFit;
   return Answer{.text = arguments.Has("--markdown") ? BudgetMarkdown(budget, style)

@@ -1,5 +1,6 @@
 // fourpiles models, devices, recipes, optimizers
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "model/from_config.h"
 #include "report/catalogue.h"
@@ -18,7 +19,7 @@ Result<Answer> RunModels(const Arguments& /*arguments*/) {
 }
 
 Result<Answer> RunDevices(const Arguments& arguments) {
-  const ByteUnit unit = arguments.One("--unit", "GiB") == "GB" ? ByteUnit::kGb : ByteUnit::kGib;
+  const ByteUnit unit = UnitOf(arguments);
   return Answer{.text = DevicesText(Devices(), unit), .json = DevicesJson(Devices())};
 }
 

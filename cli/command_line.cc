@@ -339,6 +339,10 @@ Result<Arguments> Read(std::span<const Command> commands, std::vector<std::strin
 
 }  // namespace
 
+ByteUnit UnitOf(const Arguments& arguments) {
+  return arguments.One("--unit", "GiB") == "GB" ? ByteUnit::kGb : ByteUnit::kGib;
+}
+
 std::span<const Option> GlobalOptions() {
   return kGlobalOptions;
 }

@@ -13,6 +13,7 @@
 
 #include "cli/command.h"
 #include "fourpiles/result.h"
+#include "units/print.h"
 
 namespace fourpiles::cli {
 
@@ -21,6 +22,9 @@ std::span<const Option> GlobalOptions();
 
 // True for positional arguments, whose name has no dashes.
 bool IsPositional(const Option& option);
+
+// The unit of --unit: GiB when it was not given.
+ByteUnit UnitOf(const Arguments& arguments);
 
 struct CommandLine {
   enum class Wish { kAnswer, kHelp, kVersion };

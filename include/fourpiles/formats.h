@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "fourpiles/result.h"
 
@@ -73,6 +74,9 @@ std::span<const NumberFormat> Formats();
 // to 52) or "eXmYfn" (no infinity, one NaN, X from 2 to 10, Y from 0 to 52). A pair that is an
 // alias is the alias. Error: an unknown name, with the nearest known one; `where` names its place.
 Result<NumberFormat> FindFormat(std::string_view name, std::string_view where = "format");
+
+// The other names of a format, one by one.
+std::vector<std::string_view> AliasesOf(const NumberFormat& format);
 
 // The code nearest to the value, ties to the even code (IEEE 754-2019 §4.3.1): one rounding, exact
 // for every double and so for every float. Where a format has no NaN, a NaN gets the code of −0 and

@@ -54,6 +54,11 @@ class Json {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
 
+// An array of strings.
+inline Json TextsJson(const std::vector<std::string>& texts) {
+  return Json::Array(texts.begin(), texts.end());
+}
+
 struct JsonLimits {
   static constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;  // simdjson takes 32-bit sizes
   static constexpr int kMostDepth = 200;  // reading and destroying a value recurse

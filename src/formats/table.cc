@@ -155,21 +155,11 @@ const NumberFormat* SameCodes(const NumberFormat& format) {
   return same == std::end(kFormats) ? nullptr : same;
 }
 
-std::vector<std::string_view> Words(std::string_view text) {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
-
 std::vector<std::string_view> AllNames() {
   std::vector<std::string_view> names;
   for (const NumberFormat& format : kFormats) {
     names.push_back(format.name);
-    std::ranges::copy(Words(format.aliases), std::back_inserter(names));
+    std::ranges::copy(AliasesOf(format), std::back_inserter(names));
   }
   return names;
 }
@@ -188,10 +178,21 @@ std::span<const NumberFormat> Formats() {
   return kFormats;
 }
 
+std::vector<std::string_view> AliasesOf(const NumberFormat& format) {
+  std::vector<std::string_view> aliases;
+  std::string_view rest = format.aliases;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    aliases.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return aliases;
+}
+
 Result<NumberFormat> FindFormat(std::string_view name, std::string_view where) {
   const std::string lower = LowerCase(name);
   for (const NumberFormat& format : kFormats) {
-    if (lower == format.name || std::ranges::count(Words(format.aliases), lower) != 0) {
+    if (lower == format.name || std::ranges::count(AliasesOf(format), lower) != 0) {
       return format;
     }
   }

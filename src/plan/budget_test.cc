@@ -9,10 +9,7 @@ namespace {
 
 Budget BudgetFor(JobKind kind, std::string_view model,
                  const std::map<std::string, std::string>& typed) {
-  Settings settings;
-  for (const auto& [name, text] : typed) {
-    settings[name] = {text, "--" + name};
-  }
+  const Settings settings = TypedSettings(typed);
   return PlayedBudget(MakeJob(kind, model, settings).value()).value();
 }
 

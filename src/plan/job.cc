@@ -15,7 +15,6 @@ namespace {
 
 // No run has more; the schedule of a step, which lists every layer, stays small.
 constexpr Range kLayers = {1, 10'000};
-constexpr Range kDevices = {1, 1'000'000};
 
 struct SolveWord {
   std::string_view word;
@@ -124,7 +123,7 @@ Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settin
   if (kind == JobKind::kServe) {
     TRY(job.serving, ReadServing(reader, job.model.network));
   } else {
-    TRY(job.devices, reader.Count("devices", 1, kDevices));
+    TRY(job.devices, reader.Count("devices", 1, kDeviceCounts));
     TRY(job.training, ReadTraining(reader, job));
   }
   TRY(job.solve, ReadSolve(reader, job));

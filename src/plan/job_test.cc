@@ -9,10 +9,7 @@ namespace fourpiles {
 namespace {
 
 Settings Typed(const std::map<std::string, std::string>& typed) {
-  Settings settings;
-  for (const auto& [name, text] : typed) {
-    settings[name] = {text, "--" + name};
-  }
+  const Settings settings = TypedSettings(typed);
   return settings;
 }
 

@@ -14,10 +14,7 @@ constexpr double kGb = 1e9;
 using Typed = std::map<std::string, std::string>;
 
 Budget BudgetFor(JobKind kind, std::string_view model, const Typed& typed) {
-  Settings settings;
-  for (const auto& [name, text] : typed) {
-    settings[name] = {text, "--" + name};
-  }
+  const Settings settings = TypedSettings(typed);
   const Result<Job> job = MakeJob(kind, model, settings);
   CHECK(job.has_value());
   Result<Budget> budget = BudgetOf(*job);

@@ -12,6 +12,7 @@
 namespace fourpiles {
 
 inline constexpr Range kSizes = {1, std::int64_t{1} << 40};
+inline constexpr Range kDeviceCounts = {1, 1'000'000};
 // Where the model does not say how long its longest sequence is.
 inline constexpr std::int64_t kDefaultSequenceLength = 2048;
 

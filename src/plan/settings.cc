@@ -138,6 +138,14 @@ std::string KeyOf(const Setting& setting) {
   return key;
 }
 
+Settings TypedSettings(const std::map<std::string, std::string>& typed) {
+  Settings settings;
+  for (const auto& [name, text] : typed) {
+    settings[name] = {text, "--" + name};
+  }
+  return settings;
+}
+
 Result<Settings> SettingsFromJson(const Json& job, JobKind kind, std::string_view where) {
   TRY(const Fields fields, Fields::Of(job, std::string(where)));
   std::map<std::string, Setting, std::less<>> settings_by_key = {

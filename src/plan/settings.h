@@ -48,6 +48,9 @@ struct SetValue {
 };
 using Settings = std::map<std::string, SetValue, std::less<>>;
 
+// Settings as they would be typed: {{"recipe", "fp32"}, …}.
+Settings TypedSettings(const std::map<std::string, std::string>& typed);
+
 // Reads a job file's object: keys are those of the settings of this command, and "model"; values
 // are strings or numbers, and true or false for a flag. Errors: unknown keys, other values.
 Result<Settings> SettingsFromJson(const Json& job, JobKind kind, std::string_view where);

@@ -4,12 +4,13 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "plan/setting_reader.h"
 
 namespace fourpiles {
 namespace {
 
-constexpr std::int64_t kMostDevices = 1'000'000;
-constexpr std::int64_t kMostElse = std::int64_t{1} << 40;
+constexpr std::int64_t kMostDevices = kDeviceCounts.most;
+constexpr std::int64_t kMostElse = kSizes.most;
 
 // A product past 2^53 bytes fits nothing.
 bool Fits(const Job& job, Unknown unknown, std::int64_t value) {

@@ -8,10 +8,7 @@ namespace {
 using Typed = std::map<std::string, std::string>;
 
 Result<Budget> Answered(JobKind kind, std::string_view model, const Typed& typed) {
-  Settings settings;
-  for (const auto& [name, text] : typed) {
-    settings[name] = {text, "--" + name};
-  }
+  const Settings settings = TypedSettings(typed);
   return BudgetOf(MakeJob(kind, model, settings).value());
 }
 
@@ -82,10 +79,7 @@ TEST(Solve, TheSolutionIsTheLastThatFits) {
        Unknown::kConcurrency},
   };
   for (const Case& c : cases) {
-    Settings settings;
-    for (const auto& [name, text] : c.typed) {
-      settings[name] = {text, "--" + name};
-    }
+    const Settings settings = TypedSettings(c.typed);
     const Job job = MakeJob(c.kind, c.model, settings).value();
     const std::int64_t found = Solve(job, c.unknown)->value();
     EXPECT_NE(*PlayedBudget(WithValue(job, c.unknown, found))->verdict, Verdict::kDoesNotFit);

@@ -100,10 +100,6 @@ Json LinesJson(const Budget& budget) {
   return lines;
 }
 
-Json TextsJson(const std::vector<std::string>& texts) {
-  return Json::Array(texts.begin(), texts.end());
-}
-
 }  // namespace
 
 Json::Object BudgetJson(const Budget& budget) {

@@ -8,10 +8,6 @@
 namespace fourpiles {
 namespace {
 
-Json TextsJson(const std::vector<std::string>& texts) {
-  return Json::Array(texts.begin(), texts.end());
-}
-
 std::string AliasText(const Names& names) {
   return fmt::format("{}", fmt::join(names.aliases, ", "));
 }

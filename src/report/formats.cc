@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "report/columns.h"
 #include "report/numbers.h"
@@ -16,10 +17,7 @@ struct Fact {
 };
 
 std::string AliasText(const NumberFormat& format) {
-  std::string text;
-  for (const char c : format.aliases) {
-    text += c == ' ' ? std::string(", ") : std::string(1, c);
-  }
+  const std::string text = fmt::format("{}", fmt::join(AliasesOf(format), ", "));
   return text.empty() ? "-" : text;
 }
 
@@ -101,12 +99,8 @@ std::string LayoutText(const NumberFormat& format) {
 }
 
 Json FormatJson(const NumberFormat& format) {
-  Json::Array aliases;
-  for (std::size_t begin = 0; begin < format.aliases.size();) {
-    const std::size_t end = std::min(format.aliases.find(' ', begin), format.aliases.size());
-    aliases.emplace_back(format.aliases.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const std::vector<std::string_view> names = AliasesOf(format);
+  Json::Array aliases(names.begin(), names.end());
   const bool subnormals = format.has_subnormals && format.fraction_bits > 0;
   return Json::Object{
       {"name", format.name},

@@ -21,10 +21,7 @@ TEST(JobJson, ReadsBackAsAJobFile) {
       {JobKind::kServe, "llama-3.1-8b", {{"kv-format-v", "fp8"}, {"concurrency", "7"}}},
   };
   for (const Case& c : cases) {
-    Settings settings;
-    for (const auto& [name, text] : c.typed) {
-      settings[name] = {text, "--" + name};
-    }
+    const Settings settings = TypedSettings(c.typed);
     const Json::Object printed = JobJson(MakeJob(c.kind, c.model, settings).value());
     const Settings read = SettingsFromJson(printed, c.kind, "job.json").value();
     const Job again = MakeJob(c.kind, read.at("model").text, read).value();
