@@ -19,10 +19,11 @@ namespace fourpiles {
 
 // How the gradient of an input comes out of that of the output.
 enum class Gradient {
-  kNew,   // a new tensor like the input
-  kSame,  // the gradient of the output itself, or a view of it
-  kPart,  // a view of it that a parameter takes over as its own
-  kKept,  // a tensor that the forward pass made already: the kept one of the same number
+  kNew,     // a new tensor like the input
+  kSame,    // the gradient of the output itself, or a view of it
+  kPart,    // a view of it that a parameter takes over as its own
+  kKept,    // a tensor that the forward pass made already: the kept one of the same number
+  kDirect,  // where the parameter's buffer is there already, its kernel adds to it: no tensor
 };
 
 struct Input {
@@ -47,8 +48,8 @@ class Autograd {
   Tensor New(const Shape& shape, const ElementType& type, const char* slot = "output");
 
   // Makes `output` the output of a node over these inputs that keeps `saved` (nullptr: not this
-  // one). Does nothing where no input needs a gradient or nothing is recorded. `backward_bytes` live while its gradients are
-  // computed.
+  // one). Does nothing where no input needs a gradient or nothing is recorded. `backward_bytes`
+  // live while its gradients are computed.
   void Record(Tensor& output, std::initializer_list<Input> inputs,
               std::initializer_list<const Tensor*> saved, Checked backward_bytes = 0);
 
@@ -89,8 +90,8 @@ class Autograd {
   // Makes `output` the output of a region that will be run again. Its node keeps `saved`; in the
   // backward pass it calls `replay` with this number and the gradient of its output, for those of
   // its inputs, in their order (empty where an input needs none).
-  void RecordReplay(Tensor& output, std::span<const Tensor> inputs,
-                    std::span<const Tensor> saved, std::int32_t number);
+  void RecordReplay(Tensor& output, std::span<const Tensor> inputs, std::span<const Tensor> saved,
+                    std::int32_t number);
   using Replay = std::function<std::vector<Tensor>(std::int32_t number, Tensor gradient)>;
 
   std::int32_t NodeCount() const { return static_cast<std::int32_t>(nodes_.size()); }
@@ -141,7 +142,7 @@ class Autograd {
   std::vector<Edge> edges_ = {};
   std::vector<Leaf> leaves_ = {};
   std::vector<Node> nodes_ = {};
-  std::vector<NodeInput> inputs_ = {};  // of all nodes, in their order
+  std::vector<NodeInput> inputs_ = {};    // of all nodes, in their order
   std::vector<std::int32_t> saved_ = {};  // storages
 };
 

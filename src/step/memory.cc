@@ -62,6 +62,7 @@ Tensor::Tensor(const Tensor& other)
       type(other.type),
       storage(other.storage),
       edge(other.edge),
+      made_of(other.made_of),
       memory_(other.memory_) {
   if (memory_ != nullptr) {
     memory_->Hold(storage);
@@ -73,6 +74,7 @@ Tensor::Tensor(Tensor&& other) noexcept
       type(other.type),
       storage(std::exchange(other.storage, kNothing)),
       edge(other.edge),
+      made_of(std::move(other.made_of)),
       memory_(std::exchange(other.memory_, nullptr)) {}
 
 Tensor& Tensor::operator=(Tensor other) noexcept {
@@ -80,6 +82,7 @@ Tensor& Tensor::operator=(Tensor other) noexcept {
   std::swap(type, other.type);
   std::swap(storage, other.storage);
   std::swap(edge, other.edge);
+  std::swap(made_of, other.made_of);
   std::swap(memory_, other.memory_);
   return *this;
 }

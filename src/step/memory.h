@@ -7,6 +7,7 @@
 // Nothing is computed but sizes.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,8 @@ class Tensor {
   ElementType type = {};
   std::int32_t storage = kNothing;  // in the tape, or none: resident
   std::int32_t edge = kNothing;     // where its gradient goes, or none: it needs no gradient
+  // Where the backward pass computes it again rather than keep it: what it is computed from.
+  std::shared_ptr<const std::vector<Tensor>> made_of = {};
 
  private:
   Memory* memory_ = nullptr;

@@ -130,7 +130,7 @@ class Player {
   struct Passed {
     std::int32_t first_node = 0;
     std::int32_t entry_edge = kNothing;  // of what came in
-    Tensor kept = {};                 // of a lower bound
+    Tensor kept = {};                    // of a lower bound
   };
   std::vector<Passed> passed_ = {};
   bool backward_ = false;
@@ -142,6 +142,12 @@ void Player::Begin(std::int32_t action, const KernelKind& kind) {
 }
 
 Result<void> Player::CheckOperators() const {
+  if (profile_.allocates_once && part_.recompute.kind != RecomputeKind::kNone) {
+    return WrongUsage({.where = "--recompute",
+                       .found = fmt::format("{} does not run layers again", profile_.name),
+                       .expected = "expected none",
+                       .hint = "--implementation llm.c-r2 computes GELU and layer norms again"});
+  }
   for (const Block& block : network_.blocks) {
     for (const Operator& op : block.operators) {
       if (!profile_.lower_bound && profile_.RuleOf(op.kind) == nullptr) {
@@ -202,6 +208,9 @@ Result<Tape> Player::Finished() {
     tape_.moments.push_back(*kernel);
     return TooLarge(MomentName(tape_, std::ssize(tape_.moments) - 1));
   }
+  if (profile_.allocates_once) {
+    AllocateOnce(tape_);
+  }
   TRY_VOID(CheckTape(tape_));
   return std::move(tape_);
 }
@@ -218,10 +227,11 @@ Tensor Player::ParameterTensor(const Action& action, const ParameterUse& use, st
   tensor.shape.rank = static_cast<int>(parameter.shape.size());
   std::ranges::copy(parameter.shape, tensor.shape.lengths.begin());
   if (parameter.trainable) {
-    std::int32_t& edge =
-        leaves_[Index(number)].Edge(own ? action.layer : 0, use.parameter, copy);
+    std::int32_t& edge = leaves_[Index(number)].Edge(own ? action.layer : 0, use.parameter, copy);
     if (edge == kNothing) {
-      edge = graph_.NewLeaf(part_.gradients);
+      const bool direct = part_.gradients == GradientUse::kAdded &&
+                          profile_.framework.direct_gradients == DirectGradients::kAll;
+      edge = graph_.NewLeaf(direct ? GradientUse::kDirect : part_.gradients);
     }
     tensor.edge = edge;
   }
@@ -272,6 +282,7 @@ void Player::RunRegion(Stage& stage, const Action& action, Range ops) {
   std::vector<Tensor> inputs;
   for (const Value value : InputsOf(block, ops)) {
     inputs.push_back(stage.Peek(value));
+    inputs.back().made_of = {};  // it is there as the region begins
     region.inputs.emplace_back(value, inputs.back());
   }
   const bool was_recording = graph_.IsRecording();
@@ -309,7 +320,9 @@ Tensor Player::RunBlock(const Action& action, Tensor x) {
   } else {
     RunOperators(stage, block, all, running_);
   }
-  return stage.TakeValue(block.operators.back().outputs.front());
+  Tensor output = stage.TakeValue(block.operators.back().outputs.front());
+  output.made_of = {};  // a block is compiled for itself
+  return output;
 }
 
 // An action that stands for several layers has a tensor that stands for all that they hand to one
@@ -373,7 +386,8 @@ void Player::Backward(std::int32_t number) {
   graph_.Backward(passed.first_node, number, [this](std::int32_t region, Tensor gradient) {
     return Replay(region, std::move(gradient));
   });
-  if (const std::int32_t gradient = graph_.GradientStorage(passed.entry_edge); gradient != kNothing) {
+  if (const std::int32_t gradient = graph_.GradientStorage(passed.entry_edge);
+      gradient != kNothing) {
     memory_.SetCopies(gradient, 1);
   }
 }
@@ -432,8 +446,8 @@ void Player::ForwardLowerBound(std::int32_t number) {
   Begin(number, kLayerOutput);
   Passed passed;
   if (IsNumbered(BlockOf(action)) && network_.hidden_size) {
-    const Shape shape = ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length,
-                                 *network_.hidden_size});
+    const Shape shape =
+        ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length, *network_.hidden_size});
     passed.kept = graph_.New(shape, part_.activation_format, "output");
     memory_.Assign(passed.kept.storage, Pile::kActivations);
   }

@@ -15,8 +15,7 @@ constexpr KernelKind kFlash = {"flash attention",
                                "key, value, output and logsumexp; Dao et al. 2022, algorithm 2"};
 
 // cos or sin, (sequence, width): a buffer of the module, its cast copy, or the pass's own table.
-Tensor Table(Stage& stage, const Tensor& x, std::int64_t width, const char* name,
-             Tensor& of_pass) {
+Tensor Table(Stage& stage, const Tensor& x, std::int64_t width, const char* name, Tensor& of_pass) {
   const Framework& framework = stage.kernels.framework();
   const Shape shape = ShapeOf({1, stage.batch.sequence_length, width});
   if (framework.rotary_casts_per_use) {
@@ -30,14 +29,7 @@ Tensor Table(Stage& stage, const Tensor& x, std::int64_t width, const char* name
   return of_pass;
 }
 
-struct AttentionSizes {
-  std::int64_t batch = 1;
-  std::int64_t tokens = 1;
-  std::int64_t heads = 1;
-  std::int64_t key_value_heads = 1;
-  std::int64_t width = 1;        // of a query and a key
-  std::int64_t value_width = 1;  // of a value
-};
+}  // namespace
 
 AttentionSizes SizesOf(const Operator& op, const Tensor& q) {
   return {.batch = q.shape.lengths[0],
@@ -57,8 +49,6 @@ Tensor Repeated(Stage& stage, Tensor x, const AttentionSizes& sizes, std::int64_
                               ShapeOf({sizes.batch, sizes.heads, sizes.tokens, width}));
 }
 
-}  // namespace
-
 // x × cos + (−x₂, x₁) × sin (Su et al. 2021, RoFormer, section 3.4.2; transformers,
 // apply_rotary_pos_emb).
 void ComposedRotaryRule(Stage& stage, const Operator& op) {
@@ -69,8 +59,8 @@ void ComposedRotaryRule(Stage& stage, const Operator& op) {
   const Tensor sin = Table(stage, x, width, "sin", stage.pass->sin);
   const Tensor direct = kernels.Multiply(x, cos);
   Shape half = x.shape.WithLast(x.shape.Last() / 2);
-  Tensor turned = kernels.Concat(kernels.Scale(kernels.Slice(x, half)), kernels.Slice(x, half),
-                                 x.shape);
+  Tensor turned =
+      kernels.Concat(kernels.Scale(kernels.Slice(x, half)), kernels.Slice(x, half), x.shape);
   turned = kernels.Multiply(turned, sin);
   stage.Put(op, kernels.Add(direct, turned));
 }
@@ -79,13 +69,15 @@ void FusedRotaryRule(Stage& stage, const Operator& op) {
   const Tensor x = stage.Take(op);
   const Tensor cos = Table(stage, x, op.widths.front(), "cos", stage.pass->cos);
   const Tensor sin = Table(stage, x, op.widths.front(), "sin", stage.pass->sin);
-  stage.Put(op, stage.kernels.Fused(kFusedRotary, x.shape, x.type, {{x}}, {&cos, &sin}));
+  Tensor y = stage.kernels.Fused(kFusedRotary, x.shape, x.type, {{x}}, {&cos, &sin});
+  stage.Put(op, stage.kernels.Elementwise(std::move(y), {&x}));
 }
 
 namespace {
 
-// What is added to the scores: of each sample for padding; of all tokens behind a query, a buffer of
-// the module or made once a pass. It has the format of the embeddings, which is that of the weights.
+// What is added to the scores: of each sample for padding; of all tokens behind a query, a buffer
+// of the module or made once a pass. It has the format of the embeddings, which is that of the
+// weights.
 Tensor MaskToAdd(Stage& stage, Mask kind, const AttentionSizes& sizes) {
   Tensor& mask = stage.pass->mask;
   if (mask.type.bits > 0) {
@@ -98,8 +90,8 @@ Tensor MaskToAdd(Stage& stage, Mask kind, const AttentionSizes& sizes) {
     mask.type = type;
     mask.shape = ShapeOf({1, 1, sizes.tokens, sizes.tokens});
   } else {
-    mask = stage.kernels.Constant(ShapeOf({sizes.batch, 1, sizes.tokens, sizes.tokens}), type,
-                                  "mask");
+    mask =
+        stage.kernels.Constant(ShapeOf({sizes.batch, 1, sizes.tokens, sizes.tokens}), type, "mask");
   }
   return mask;
 }
@@ -149,9 +141,9 @@ void EagerAttentionRule(Stage& stage, const Operator& op) {
   if (sizes.heads == sizes.key_value_heads) {
     v = kernels.Copy(std::move(v));
   }
-  const Tensor mixed = kernels.MatMul(
-      std::move(probabilities), std::move(v),
-      ShapeOf({sizes.batch, sizes.heads, sizes.tokens, sizes.value_width}));
+  const Tensor mixed =
+      kernels.MatMul(std::move(probabilities), std::move(v),
+                     ShapeOf({sizes.batch, sizes.heads, sizes.tokens, sizes.value_width}));
   // Heads back inside the token.
   stage.Put(op, kernels.View(kernels.Copy(mixed), ShapeOf({sizes.batch, sizes.tokens,
                                                            sizes.heads * sizes.value_width})));
@@ -165,9 +157,8 @@ void Flash(Stage& stage, const Operator& op, const Tensor& q, const Tensor& k, c
   const Tensor sums = stage.kernels.Constant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
                                              kFloat32, "logsumexp");
   stage.Put(op, stage.kernels.FusedKeepingOutput(
-                    kFlash,
-                    ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}), q.type,
-                    {{q}, {k}, {v}}, {&q, &k, &v, &sums}));
+                    kFlash, ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}),
+                    q.type, {{q}, {k}, {v}}, {&q, &k, &v, &sums}));
 }
 
 }  // namespace
