@@ -82,9 +82,7 @@ void Autograd::Save(const Tensor& tensor) {
     }
     return;
   }
-  if (tensor.storage == kNothing) {
-    return;
-  }
+  // A parameter has its place here too: kept gradients are numbered by it.
   memory_.Hold(tensor.storage);
   memory_.Assign(tensor.storage, Pile::kActivations);
   saved_.push_back(tensor.storage);

@@ -130,9 +130,10 @@ void FusedLinearLossRule(Stage& stage, const Operator& op) {
     const Tensor logits =
         kernels.Constant(ShapeOf({std::min(chunk, rows), classes}), x.type, "logits of a chunk");
   }
-  stage.Put(op, kernels.Fused(kFusedLinearLoss, ShapeOf({1}), kFloat32,
-                              {{x, Gradient::kKept}, {weight, Gradient::kKept}},
-                              {&input_gradient, &weight_gradient}));
+  stage.Put(op,
+            kernels.Fused(kFusedLinearLoss, ShapeOf({1}), kFloat32,
+                          {{x, Gradient::kKept}, {weight, Gradient::kKept}},
+                          {x.RequiresGradient() ? &input_gradient : nullptr, &weight_gradient}));
 }
 
 void MeanSquareRule(Stage& stage, const Operator& op) {
