@@ -28,8 +28,9 @@ TEST(Compile, DropoutKeepsNoMask) {
 }
 
 // pytorch/torchtune, README.md, optimization flags, Llama-3.2-3B, 2 × 4096 tokens, bfloat16: with
-// compile the peak falls from 60 to 51 GiB, 13.7·h bytes a token and layer of the 28 layers. Its
-// norms are one kernel and its keys and values unexpanded. By hand 4h + 4F = 14.67·h, 7 % more.
+// compile the peak falls from 60 to 51 GiB, 13.7·h bytes a token and layer of the 28 layers. With
+// norms of one kernel and keys and values unexpanded on both sides it is 4h + 4F = 14.67·h by hand,
+// 7 % more.
 TEST(Compile, SavesAboutWhatTorchtuneMeasured) {
   const SmallSizes sizes = {
       .hidden_size = 3072, .heads = 24, .key_value_heads = 8, .ffn = 8192, .fused_qkv = false};

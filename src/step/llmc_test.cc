@@ -37,11 +37,11 @@ double ActivationMebibytes(const Tape& tape, Moment moment) {
          kMebibyte;
 }
 
-// karpathy/llm.c, discussion 481, "Reproducing GPT-2 (124M) in llm.c in 90 minutes", the log of a
-// run with micro-batch 56 and sequence 1024: its allocations sum to 20,460 MiB. By hand: weights
-// and gradients of 124,475,904 parameters 2 × 237; master copy, m and v 1424; activations, a token,
-// 12 layers × (2 × 12 × 768 + 4 × (4 + 12)) + 2 × (768 + 768 + 50,304 + 4 × 768 + 5 × 768) + 12
-// = 339,468 bytes, of 57,344 tokens 18,565 MiB.
+// The start-up log of llm.c of a public run (A800, micro-batch 56, sequence 1024, its default
+// recompute): activations 18,564 MiB; with parameters and gradients, 237 each, and m, v and master
+// copy, 474 each, 20,460 MiB, each cut to whole ones. By hand: 124,475,904 parameters × 2 + 2 + 12
+// bytes; activations, a token, 12 layers × (2 × 12 × 768 + 4 × (4 + 12)) + 2 × (768 + 768 + 50,304
+// + 4 × 768 + 5 × 768) + 12 = 339,468 bytes.
 TEST(LlmC, AllocatesWhatItsLogSaysFor124M) {
   const Network network = Gpt2(768, 12, 12);
   EXPECT_EQ(ParameterCount(network), 124'475'904);
@@ -54,12 +54,13 @@ TEST(LlmC, AllocatesWhatItsLogSaysFor124M) {
       Played(SmallPart(network, {.micro_batch_size = 56, .sequence_length = 1024}), "llm.c");
   const double activations = ActivationMebibytes(tape, 0);
   EXPECT_NEAR(activations, 339'468 * 57'344.0 / kMebibyte, 0.01);
-  EXPECT_NEAR(state + activations, 20'460, 0.015 * 20'460);
+  EXPECT_NEAR(activations, 18'564, 1);
+  EXPECT_NEAR(state + activations, 20'460, 6);
 }
 
-// karpathy/llm.c, discussion 677, "Let's reproduce GPT-2 (1.6B)": micro-batch 16, recompute 0, its
-// log says 40,409 MiB of activations. A token: 48 × (2 × 16 × 1600 + 4 × (4 + 25)) + 2 × (1600 +
-// 1600 + 50,304 + 5 × 1600) + 12 = 2,586,188 bytes.
+// karpathy/llm.c, discussion 677, the log of 1558M: micro-batch 16, recompute 0, activations 40,409
+// MiB. A token: 48 × (2 × 16 × 1600 + 4 × (4 + 25)) + 2 × (1600 + 1600 + 50,304 + 5 × 1600) + 12 =
+// 2,586,188 bytes.
 TEST(LlmC, AllocatesWhatItsLogSaysFor1558M) {
   const Tape tape = Played(
       SmallPart(Gpt2(1600, 25, 48), {.micro_batch_size = 16, .sequence_length = 1024}), "llm.c-r0");
