@@ -38,8 +38,7 @@ std::vector<ParameterUse> Flow::UsesOf(std::string_view module) const {
 }
 
 Value Flow::Append(Operator op) {
-  const std::size_t outputs =
-      op.kind == OperatorKind::kSplit ? op.widths.size() : std::size_t{1};
+  const std::size_t outputs = op.kind == OperatorKind::kSplit ? op.widths.size() : std::size_t{1};
   for (std::size_t i = 0; i < outputs; ++i) {
     op.outputs.push_back(values_++);
   }
@@ -103,9 +102,8 @@ Value Flow::TokenTypes(std::string_view name) {
 }
 
 Value Flow::Constant(std::string_view name) {
-  return Append({.kind = OperatorKind::kConstant,
-                 .name = std::string(name),
-                 .parameters = {Use(name)}});
+  return Append(
+      {.kind = OperatorKind::kConstant, .name = std::string(name), .parameters = {Use(name)}});
 }
 
 Value Flow::Unary(OperatorKind kind, std::string_view name, Value x) {
@@ -160,8 +158,7 @@ Value Flow::Rotary(std::string_view name, Value x, std::int64_t head_dim) {
 
 Value Flow::Attention(std::string_view name, Value q, Value k, Value v,
                       const AttentionShape& shape) {
-  const std::int64_t value_width =
-      shape.value_head_dim > 0 ? shape.value_head_dim : shape.head_dim;
+  const std::int64_t value_width = shape.value_head_dim > 0 ? shape.value_head_dim : shape.head_dim;
   return Append({.kind = OperatorKind::kAttention,
                  .name = std::string(name),
                  .inputs = {q, k, v},

@@ -107,7 +107,8 @@ std::int64_t LargestTrainableTensor(const Network& network) {
   std::int64_t largest = 0;
   for (const Block& block : network.blocks) {
     for (const Parameter& parameter : block.parameters) {
-      largest = std::max(largest, parameter.trainable ? ElementsOf(parameter) / parameter.copies : 0);
+      largest =
+          std::max(largest, parameter.trainable ? ElementsOf(parameter) / parameter.copies : 0);
     }
   }
   return largest;

@@ -81,7 +81,7 @@ struct BatchTensor {
 struct Buffer {
   std::string name = {};
   std::int64_t elements = 1;
-  int bits = 32;      // of one; 0: in the format of the weights
+  int bits = 32;  // of one; 0: in the format of the weights
 };
 
 struct Network {

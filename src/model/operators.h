@@ -28,34 +28,43 @@ enum class OperatorKind {
   kLinear,
   kLayerNorm,
   kRmsNorm,
-  kRotary,         // rotary position embeddings
-  kSplit,          // the last dimension cut into parts, which are views
-  kConcat,         // of the last dimension
+  kRotary,  // rotary position embeddings
+  kSplit,   // the last dimension cut into parts, which are views
+  kConcat,  // of the last dimension
   kConcatChannels,
-  kAttention,      // queries, keys, values → values mixed
+  kAttention,  // queries, keys, values → values mixed
   kActivation,
-  kGate,           // activation(a) × b
+  kGate,  // activation(a) × b
   kMultiply,
-  kScale,          // by a number
+  kScale,  // by a number
   kAdd,
   kDropout,
-  kExperts,        // a router and routed experts
-  kFirstToken,     // of every sample
-  kLoss,           // the output layer, where it has parameters, and cross entropy
-  kMeanSquare,     // mean squared error
+  kExperts,     // a router and routed experts
+  kFirstToken,  // of every sample
+  kLoss,        // the output layer, where it has parameters, and cross entropy
+  kMeanSquare,  // mean squared error
   kConvolution,
   kBatchNorm,
   kGroupNorm,
   kMaxPool,
-  kMeanPool,       // over the whole image
+  kMeanPool,  // over the whole image
   kUpsample,
-  kPixelAttention, // attention of the pixels of an image, one head
-  kBroadcastAdd,   // a vector a sample, added to every pixel
+  kPixelAttention,  // attention of the pixels of an image, one head
+  kBroadcastAdd,    // a vector a sample, added to every pixel
   kLstm,
 };
 inline constexpr std::size_t kOperatorKinds = static_cast<std::size_t>(OperatorKind::kLstm) + 1;
 
-enum class Activation { kGelu, kGeluTanh, kGeluComposed, kSilu, kRelu, kReluInPlace, kSquaredRelu, kTanh };
+enum class Activation {
+  kGelu,
+  kGeluTanh,
+  kGeluComposed,
+  kSilu,
+  kRelu,
+  kReluInPlace,
+  kSquaredRelu,
+  kTanh
+};
 
 // How attention leaves out the tokens that a query must not see.
 enum class Mask {
@@ -101,8 +110,8 @@ struct Operator {
   bool dropout = false;  // of the attention's probabilities
   bool in_place = false;
   bool keeps_logits = false;  // they are returned beside the loss
-  bool transposed = false;  // the targets, as (sequence, batch)
-  bool shifted = false;  // the loss of a token is that of predicting the next one
+  bool transposed = false;    // the targets, as (sequence, batch)
+  bool shifted = false;       // the loss of a token is that of predicting the next one
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

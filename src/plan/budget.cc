@@ -29,8 +29,7 @@ Result<Bytes> StateBytes(const Job& job) {
   }
   const Shares shares = SharesOf(job);
   const TrainingJob& training = job.training;
-  TRY(const Resident weights,
-      WeightStorages(network, training.recipe.weights, shares.weights));
+  TRY(const Resident weights, WeightStorages(network, training.recipe.weights, shares.weights));
   TRY(const Resident gradients, GradientStorage(network, training.recipe, shares.gradients));
   TRY(const Resident states,
       OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));

@@ -70,17 +70,16 @@ Result<void> AddCache(Resident& resident, const Run& run, const Kind& kind,
                        .hint = "check --context-length and --concurrency"});
   }
   const std::string window = run.window ? fmt::format(", window {}", *run.window) : "";
-  resident.Add(
-      {.pile = Pile::kKvCache,
-       .format = kind.format.name,
-       .elements = Elements(elements.value()),
-       .bytes = Exactly(Bytes(bytes.value()))},
-      {.what =
-           fmt::format("{} of {} layers{}", kind.what, run.layers, kind.per_token ? window : ""),
-       .formula =
-           fmt::format("{} requests × {} layers × {} elements{}", serving.concurrency, run.layers,
-                       run.elements, kind.per_token ? fmt::format(" × {} tokens", tokens) : ""),
-       .source = "shapes of the architecture; a cache without padding"});
+  resident.Add({.pile = Pile::kKvCache,
+                .format = kind.format.name,
+                .elements = Elements(elements.value()),
+                .bytes = Exactly(Bytes(bytes.value()))},
+               {.what = fmt::format("{} of {} layers{}", kind.what, run.layers,
+                                    kind.per_token ? window : ""),
+                .formula = fmt::format("{} requests × {} layers × {} elements{}",
+                                       serving.concurrency, run.layers, run.elements,
+                                       kind.per_token ? fmt::format(" × {} tokens", tokens) : ""),
+                .source = "shapes of the architecture; a cache without padding"});
   return {};
 }
 

@@ -33,7 +33,7 @@ TEST(Job, FillsInTheDefaultsAndNamesThem) {
   EXPECT_EQ(job.training.sequence_length, 2048);
   EXPECT_EQ(job.training.activation_format.name, "bfloat16");
   EXPECT_EQ(job.defaults.front().key, "devices");
-  EXPECT_EQ(job.defaults.size(), 9U);
+  EXPECT_EQ(job.defaults.size(), 12U);
 }
 
 TEST(Job, TheDefaultSequenceIsNoLongerThanTheModels) {
@@ -110,7 +110,7 @@ TEST(Job, EverySettingNotBuiltIsRefusedAndNeverIgnored) {
   }
   EXPECT_GT(refused, 20);
   EXPECT_EQ(Refused(JobKind::kTrain, "1B", {{"activations", "exact"}}),
-            "--activations: \"exact\": not in this version, expected lower-bound");
+            "--activations: the operators of 1B are not known, expected lower-bound");
   EXPECT_EQ(Refused(JobKind::kTrain, "https://example.org/config.json", {}),
             "MODEL: \"https://example.org/config.json\": not in this version, ");
 }

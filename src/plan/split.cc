@@ -77,21 +77,20 @@ Result<std::vector<Part>> SplitTraining(const Job& job) {
                        .sequence_length = training.sequence_length,
                        .loss_chunks = training.loss_chunks};
   TRY(std::shared_ptr<const Resident> resident, TrainingResident(job, batch));
-  Part part = {.rank = RankName(job.devices),
-               .ranks = job.devices,
-               .network = Share(network),
-               .resident = std::move(resident),
-               .schedule = TrainingSchedule(network,
-                                            {.micro_batches = training.gradient_accumulation,
+  Part part = {
+      .rank = RankName(job.devices),
+      .ranks = job.devices,
+      .network = Share(network),
+      .resident = std::move(resident),
+      .schedule = TrainingSchedule(network, {.micro_batches = training.gradient_accumulation,
                                              .every_layer = training.recompute.every > 1}),
-               .batch = batch,
-               .numbers = NumbersOf(training.recipe),
-               .activation_format = TypeOf(training.activation_format),
-               .gradients = GradientUseOf(training),
-               .recompute = training.recompute};
-  TRY(part.step_temporaries,
-      StepTemporaries(network, training.optimizer, training.recipe.states, training.step_kernels,
-                      SharesOf(job).optimizer_state));
+      .batch = batch,
+      .numbers = NumbersOf(training.recipe),
+      .activation_format = TypeOf(training.activation_format),
+      .gradients = GradientUseOf(training),
+      .recompute = training.recompute};
+  TRY(part.step_temporaries, StepTemporaries(network, training.optimizer, training.recipe.states,
+                                             training.step_kernels, SharesOf(job).optimizer_state));
   return std::vector<Part>{std::move(part)};
 }
 

@@ -114,11 +114,10 @@ Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
   TRY(const Loss loss, ReadLoss(reader));
   training.loss = loss.kind;
   training.loss_chunks = loss.chunks;
-  const SetValue implementation =
-      reader.Text("implementation", ImplementationNames().front());
-  TRY(training.profile, FindProfile(implementation.text,
-                                    {.attention = training.attention, .loss = training.loss},
-                                    implementation.where));
+  const SetValue implementation = reader.Text("implementation", ImplementationNames().front());
+  TRY(training.profile,
+      FindProfile(implementation.text, {.attention = training.attention, .loss = training.loss},
+                  implementation.where));
   training.implementation = implementation.text;
   if (training.lower_bound) {
     training.profile = LowerBound();

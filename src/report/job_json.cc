@@ -49,7 +49,9 @@ constexpr Row kRows[] = {
      [](const Job& j) { return Json(j.training.lower_bound ? "lower-bound" : "exact"); }},
     {"activation_format", [](const Job& j) { return Json(j.training.activation_format.name); }},
     {"attention",
-     [](const Job& j) { return j.training.attention ? Json(Name(*j.training.attention)) : Json(); }},
+     [](const Job& j) {
+       return j.training.attention ? Json(Name(*j.training.attention)) : Json();
+     }},
     {"loss", [](const Job& j) { return Word(j.training.loss, j.training.loss_chunks); }},
     {"recompute", [](const Job& j) { return Word(j.training.recompute); }},
     {"implementation", [](const Job& j) { return Json(j.training.implementation); }},

@@ -12,6 +12,15 @@ constexpr KernelKind kSum = {"gradient sum", "torch/csrc/autograd/input_buffer.c
 
 }  // namespace
 
+Autograd::Autograd(Memory& memory) : memory_(memory) {
+  // As many as the play of a large language model needs.
+  constexpr std::size_t kUsual = 512;
+  edges_.reserve(kUsual);
+  nodes_.reserve(kUsual);
+  inputs_.reserve(kUsual);
+  saved_.reserve(kUsual);
+}
+
 Tensor Autograd::New(const Shape& shape, const ElementType& type, const char* slot) {
   return {&memory_, memory_.Allocate(shape, type, Pile::kWorkspace, slot), shape, type};
 }

@@ -40,7 +40,7 @@ enum class GradientUse {
 
 class Autograd {
  public:
-  explicit Autograd(Memory& memory) : memory_(memory) {}
+  explicit Autograd(Memory& memory);
 
   // --- The forward pass, for the kernels of kernels.h ---
 

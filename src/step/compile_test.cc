@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "step/small_plays.h"
+#include "step/tiny_plays.h"
 
 namespace fourpiles {
 namespace {
@@ -15,15 +15,15 @@ constexpr std::int64_t kTokens = 2 * 32;
 // 2h + 2 × 2k, attention 2h + 4a, gate and up 2 × 2F. Norms, rotation, repeated keys and values and
 // SwiGLU's product are computed again.
 TEST(Compile, KeepsOnlyWhatIsNotElementwise) {
-  const SmallSizes sizes = {.heads = 8, .key_value_heads = 2, .ffn = 160, .fused_qkv = false};
-  EXPECT_EQ(KeptByLayer(SmallLlama, sizes, kBatch, "pytorch-compile"),
+  const TinySizes sizes = {.heads = 8, .key_value_heads = 2, .ffn = 160, .fused_qkv = false};
+  EXPECT_EQ(KeptByLayer(TinyLlama, sizes, kBatch, "pytorch-compile"),
             kTokens * (8 * 64 + 4 * 16 + 4 * 160 + 4 * 8 + 8));
 }
 
 // The same for GPT-2 with dropout, which keeps a seed: 2 × 2h and 2 × 8 of the norms, 6h, 2h + 4a,
 // and the input of GELU, 2 × 4h.
 TEST(Compile, DropoutKeepsNoMask) {
-  EXPECT_EQ(KeptByLayer(SmallGpt, {.dropout = true}, kBatch, "pytorch-compile"),
+  EXPECT_EQ(KeptByLayer(TinyGpt, {.dropout = true}, kBatch, "pytorch-compile"),
             kTokens * (20 * 64 + 4 * 4 + 16));
 }
 
@@ -32,12 +32,12 @@ TEST(Compile, DropoutKeepsNoMask) {
 // norms of one kernel and keys and values unexpanded on both sides it is 4h + 4F = 14.67·h by hand,
 // 7 % more.
 TEST(Compile, SavesAboutWhatTorchtuneMeasured) {
-  const SmallSizes sizes = {
+  const TinySizes sizes = {
       .hidden_size = 3072, .heads = 24, .key_value_heads = 8, .ffn = 8192, .fused_qkv = false};
   const auto kept = [&](Profile profile, std::int64_t layers) {
-    SmallSizes deeper = sizes;
+    TinySizes deeper = sizes;
     deeper.layers = layers;
-    const Part part = SmallPart(SmallLlama(deeper), kBatch);
+    const Part part = TinyPart(TinyLlama(deeper), kBatch);
     return SavedActivations(Play(part, profile).value()).value();
   };
   constexpr ProfileChoices kFlash = {.attention = AttentionKind::kFlash};
@@ -52,9 +52,8 @@ TEST(Compile, SavesAboutWhatTorchtuneMeasured) {
 // Logits in bfloat16 and 4 bytes a token.
 TEST(Compile, TheLossKeepsLogitsAsTheyAre) {
   const auto saved = [](std::int64_t vocabulary) {
-    const SmallSizes sizes = {.vocabulary = vocabulary};
-    return SavedActivations(Played(SmallPart(SmallLlama(sizes), kBatch), "pytorch-compile"))
-        .value();
+    const TinySizes sizes = {.vocabulary = vocabulary};
+    return SavedActivations(Played(TinyPart(TinyLlama(sizes), kBatch), "pytorch-compile")).value();
   };
   EXPECT_EQ(saved(1001) - saved(1000), 2 * kTokens);
 }

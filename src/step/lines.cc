@@ -51,8 +51,8 @@ std::vector<Line> LinesAt(const Tape& tape, Place place, Moment moment) {
       continue;
     }
     const StorageText text = TextOf(tape, storage);
-    const auto [entry, is_new] = places.try_emplace(
-        {storage.pile, text.what, storage.format, text.formula}, groups.size());
+    const auto [entry, is_new] =
+        places.try_emplace({storage.pile, text.what, storage.format, text.formula}, groups.size());
     if (is_new) {
       groups.push_back({.line = {.pile = storage.pile,
                                  .what = text.what,

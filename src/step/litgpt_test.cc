@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "step/small_plays.h"
+#include "step/tiny_plays.h"
 
 namespace fourpiles {
 namespace {
@@ -21,8 +21,8 @@ constexpr std::int64_t kRank = 8;
 // small ones. For Llama-2-7B, h 4096 and F 11008, and 1304 tokens: 32 × 176,640 × 1304 = 7.37 GB,
 // of the 21.30 GB that tutorials/resource-tables.md of LitGPT measured.
 TEST(LitGpt, KeepsWhatLoraNeeds) {
-  const SmallSizes sizes = {.ffn = kFfn, .adapter_rank = kRank};
-  EXPECT_EQ(KeptByLayer(SmallLlama, sizes, kBatch, "litgpt"),
+  const TinySizes sizes = {.ffn = kFfn, .adapter_rank = kRank};
+  EXPECT_EQ(KeptByLayer(TinyLlama, sizes, kBatch, "litgpt"),
             kTokens * (27 * kHidden + 6 * kFfn + 4 + 4 * kRank + 4 * 4));
 }
 
@@ -30,9 +30,9 @@ TEST(LitGpt, KeepsWhatLoraNeeds) {
 // heads first, 2h each, so no view of the fused tensor lives on; the source of index_copy is
 // 2h + 2k. Sum: 8h + 3h + 2h + 2k + 4h + 2h + 2h + 6F = 21h + 2k + 6F.
 TEST(LitGpt, ExpandsGroupedKeysAndValues) {
-  const SmallSizes sizes = {.heads = 8, .key_value_heads = 2, .ffn = kFfn, .adapter_rank = kRank};
+  const TinySizes sizes = {.heads = 8, .key_value_heads = 2, .ffn = kFfn, .adapter_rank = kRank};
   constexpr std::int64_t kKeySize = 16;
-  EXPECT_EQ(KeptByLayer(SmallLlama, sizes, kBatch, "litgpt"),
+  EXPECT_EQ(KeptByLayer(TinyLlama, sizes, kBatch, "litgpt"),
             kTokens * (21 * kHidden + 2 * kKeySize + 6 * kFfn + 4 + 4 * kRank + 4 * 8));
 }
 
@@ -40,8 +40,8 @@ TEST(LitGpt, ExpandsGroupedKeysAndValues) {
 // weights of the norms need, the inputs of the linear layers, 2 × 2h (attention's output is there
 // already), and the product of SwiGLU, 2F: 20h + 8h + 8F.
 TEST(LitGpt, KeepsWhatFullTrainingNeeds) {
-  const SmallSizes sizes = {.ffn = kFfn};
-  EXPECT_EQ(KeptByLayer(SmallLlama, sizes, kBatch, "litgpt"),
+  const TinySizes sizes = {.ffn = kFfn};
+  EXPECT_EQ(KeptByLayer(TinyLlama, sizes, kBatch, "litgpt"),
             kTokens * (28 * kHidden + 8 * kFfn + 4 + 4 * 4));
 }
 
@@ -49,9 +49,9 @@ TEST(LitGpt, KeepsWhatFullTrainingNeeds) {
 // the backward pass two gradients of one chunk of 128 tokens (utils.py, chunked_cross_entropy).
 TEST(LitGpt, ALogitCostsEightBytesAndTwoChunks) {
   const auto peak = [](std::int64_t vocabulary) {
-    const SmallSizes sizes = {.vocabulary = vocabulary, .adapter_rank = kRank};
+    const TinySizes sizes = {.vocabulary = vocabulary, .adapter_rank = kRank};
     const Batch batch = {.micro_batch_size = 1, .sequence_length = 512};
-    return PeakOf(Played(SmallPart(SmallLlama(sizes), batch), "litgpt"), Place::kDevice)
+    return PeakOf(Played(TinyPart(TinyLlama(sizes), batch), "litgpt"), Place::kDevice)
         .bytes.value();
   };
   EXPECT_EQ(peak(50'001) - peak(50'000), 8 * 512 + 2 * 4 * 128);

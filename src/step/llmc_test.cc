@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "step/small_plays.h"
 #include "step/state.h"
+#include "step/tiny_plays.h"
 
 namespace fourpiles {
 namespace {
@@ -12,13 +12,13 @@ constexpr double kMebibyte = 1 << 20;
 
 // GPT-2 as llm.c builds it; 50,257 words are padded to 50,304.
 Network Gpt2(std::int64_t hidden_size, std::int64_t heads, std::int64_t layers) {
-  Network network = SmallGpt({.hidden_size = hidden_size,
-                              .heads = heads,
-                              .key_value_heads = heads,
-                              .ffn = 4 * hidden_size,
-                              .layers = layers,
-                              .vocabulary = 50'257,
-                              .context = 1024});
+  Network network = TinyGpt({.hidden_size = hidden_size,
+                             .heads = heads,
+                             .key_value_heads = heads,
+                             .ffn = 4 * hidden_size,
+                             .layers = layers,
+                             .vocabulary = 50'257,
+                             .context = 1024});
   PadVocabulary(network, FindProfile("llm.c").value().vocabulary_multiple);
   return network;
 }
@@ -51,7 +51,7 @@ TEST(LlmC, AllocatesWhatItsLogSaysFor124M) {
       Mebibytes(GradientStorage(network, recipe).value()) +
       Mebibytes(OptimizerStorages(network, recipe, FindOptimizer("adamw").value()).value());
   const Tape tape =
-      Played(SmallPart(network, {.micro_batch_size = 56, .sequence_length = 1024}), "llm.c");
+      Played(TinyPart(network, {.micro_batch_size = 56, .sequence_length = 1024}), "llm.c");
   const double activations = ActivationMebibytes(tape, 0);
   EXPECT_NEAR(activations, 339'468 * 57'344.0 / kMebibyte, 0.01);
   EXPECT_NEAR(activations, 18'564, 1);
@@ -63,24 +63,24 @@ TEST(LlmC, AllocatesWhatItsLogSaysFor124M) {
 // 2,586,188 bytes.
 TEST(LlmC, AllocatesWhatItsLogSaysFor1558M) {
   const Tape tape = Played(
-      SmallPart(Gpt2(1600, 25, 48), {.micro_batch_size = 16, .sequence_length = 1024}), "llm.c-r0");
+      TinyPart(Gpt2(1600, 25, 48), {.micro_batch_size = 16, .sequence_length = 1024}), "llm.c-r0");
   EXPECT_NEAR(ActivationMebibytes(tape, 0), 40'409, 1);
 }
 
 constexpr Batch kBatch = {.micro_batch_size = 2, .sequence_length = 32};
-constexpr SmallSizes kSizes = {};  // h 64, a 4
+constexpr TinySizes kSizes = {};  // h 64, a 4
 
 // train_gpt2.cu, fill_in_activation_sizes: 16 channels of 2 bytes and 4 + a floats a token; level 1
 // leaves out the 4 of GELU, level 2 the 2 of the norms.
 TEST(LlmC, LevelsOfRecomputationLeaveOutGeluAndNorms) {
-  const auto layer = [](const char* name) { return KeptByLayer(SmallGpt, kSizes, kBatch, name); };
+  const auto layer = [](const char* name) { return KeptByLayer(TinyGpt, kSizes, kBatch, name); };
   EXPECT_EQ(layer("llm.c-r0"), 64 * (2 * 16 * 64 + 4 * (4 + 4)));
   EXPECT_EQ(layer("llm.c"), 64 * (2 * 12 * 64 + 4 * (4 + 4)));
   EXPECT_EQ(layer("llm.c-r2"), 64 * (2 * 10 * 64 + 4 * (4 + 4)));
 }
 
 TEST(LlmC, HoldsTheSameFromTheFirstMomentToTheLast) {
-  Part part = SmallPart(SmallGpt(kSizes), kBatch);
+  Part part = TinyPart(TinyGpt(kSizes), kBatch);
   part.schedule = TrainingSchedule(*part.network, {.micro_batches = 3, .every_layer = true});
   const Tape tape = Played(part, "llm.c");
   const auto first = PilesAt(tape, Place::kDevice, 0);

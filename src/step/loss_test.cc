@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "step/small_plays.h"
+#include "step/tiny_plays.h"
 
 namespace fourpiles {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::int64_t kMebibyte = 1 << 20;
 
 // With gradients of the run before; weights and these are not counted.
 Part LossPart(Network network, const Batch& batch) {
-  Part part = SmallPart(std::move(network), batch);
+  Part part = TinyPart(std::move(network), batch);
   part.numbers = {};
   return part;
 }
@@ -63,8 +63,8 @@ TEST(Loss, LigersCrossEntropyCostsFourBytesALogit) {
 // the input, 32 MiB, that of the weight, 1002, and the logits of a chunk of 128 tokens, for
 // ⌈128,256 / 4096⌉ = 32 and 4096 / 32 = 128: 31.3.
 TEST(Loss, LigersFusedLinearLossHoldsTwoGradientsAndAChunk) {
-  const Part part = SmallPart(LossOfHiddenStates({1, 4096, 4096}, 128'256),
-                              {.micro_batch_size = 1, .sequence_length = 4096});
+  const Part part = TinyPart(LossOfHiddenStates({1, 4096, 4096}, 128'256),
+                             {.micro_batch_size = 1, .sequence_length = 4096});
   EXPECT_EQ(PeakBytes(part, "liger"), 2 * 4096 * (4096 + 128'256) + 2 * 128 * 128'256);
 }
 

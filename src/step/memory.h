@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -34,7 +35,8 @@ inline constexpr std::int32_t kNothing = -1;
 
 class Memory {
  public:
-  explicit Memory(Tape& tape) : tape_(tape) {}
+  // The tape has the resident storages already; nobody here holds them.
+  explicit Memory(Tape& tape);
 
   // The kernel that runs now; everything allocated until the next one is born at its moment.
   void Begin(const Kernel& kernel);
@@ -42,10 +44,22 @@ class Memory {
 
   // A new storage with one holder. Sizes past 2^53 bytes are remembered, see Overflow().
   std::int32_t Allocate(const Shape& shape, const ElementType& type, Pile pile, const char* slot);
-  void Hold(std::int32_t storage, std::int32_t holders = 1);
-  void LetGo(std::int32_t storage);
+  void Hold(std::int32_t storage) {
+    if (storage != kNothing) {
+      ++holders_[Index(storage)];
+    }
+  }
+  void LetGo(std::int32_t storage) {
+    if (storage != kNothing && !closed_ && --holders_[Index(storage)] == 0) {
+      At(storage).dies = std::ssize(tape_.moments);
+    }
+  }
   // From its birth it was part of this pile.
-  void Assign(std::int32_t storage, Pile pile);
+  void Assign(std::int32_t storage, Pile pile) {
+    if (storage != kNothing) {
+      At(storage).pile = pile;
+    }
+  }
 
   // Storages allocated from now on stand for so many alike.
   void SetCopies(std::int64_t copies) { copies_ = copies; }
@@ -77,11 +91,40 @@ class Tensor {
  public:
   Tensor() = default;
   // Takes over one hold on the storage.
-  Tensor(Memory* memory, std::int32_t storage, const Shape& shape, const ElementType& type);
-  Tensor(const Tensor& other);
-  Tensor(Tensor&& other) noexcept;
-  Tensor& operator=(Tensor other) noexcept;
-  ~Tensor();
+  Tensor(Memory* memory, std::int32_t held, const Shape& lengths, const ElementType& element)
+      : shape(lengths), type(element), storage(held), memory_(memory) {}
+  Tensor(const Tensor& other)
+      : shape(other.shape),
+        type(other.type),
+        storage(other.storage),
+        edge(other.edge),
+        made_of(other.made_of),
+        memory_(other.memory_) {
+    if (memory_ != nullptr) {
+      memory_->Hold(storage);
+    }
+  }
+  Tensor(Tensor&& other) noexcept
+      : shape(other.shape),
+        type(other.type),
+        storage(std::exchange(other.storage, kNothing)),
+        edge(other.edge),
+        made_of(std::move(other.made_of)),
+        memory_(std::exchange(other.memory_, nullptr)) {}
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(shape, other.shape);
+    std::swap(type, other.type);
+    std::swap(storage, other.storage);
+    std::swap(edge, other.edge);
+    std::swap(made_of, other.made_of);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~Tensor() {
+    if (memory_ != nullptr) {
+      memory_->LetGo(storage);
+    }
+  }
 
   bool RequiresGradient() const { return edge != kNothing; }
 

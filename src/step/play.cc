@@ -79,12 +79,23 @@ struct Region {
   std::vector<std::pair<Value, Tensor>> inputs = {};
 };
 
+// Nothing has run yet.
+Tape NewTape(const Part& part) {
+  Tape tape = {.actions = part.schedule, .network = part.network};
+  if (part.resident) {
+    tape.storages = part.resident->storages;
+    tape.texts = {part.resident, &part.resident->texts};
+  }
+  return tape;
+}
+
 class Player {
  public:
   Player(const Part& part, const Profile& profile)
       : part_(part),
         profile_(profile),
         network_(*part.network),
+        tape_(NewTape(part)),
         memory_(tape_),
         graph_(memory_),
         kernels_(memory_, graph_, profile.framework, part.numbers) {}
@@ -118,7 +129,7 @@ class Player {
   const Part& part_;
   const Profile& profile_;
   const Network& network_;
-  Tape tape_ = {};
+  Tape tape_;
   Memory memory_;
   Autograd graph_;
   Kernels kernels_;
@@ -164,12 +175,6 @@ Result<void> Player::CheckOperators() const {
 
 Result<Tape> Player::Run() {
   TRY_VOID(CheckOperators());
-  if (part_.resident) {
-    tape_.storages = part_.resident->storages;
-    tape_.texts = {part_.resident, &part_.resident->texts};
-  }
-  tape_.network = part_.network;
-  tape_.actions = part_.schedule;
   leaves_.reserve(network_.blocks.size());
   for (const Block& block : network_.blocks) {
     leaves_.emplace_back(block);
@@ -431,6 +436,8 @@ std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
 }
 
 void Player::Step(std::int32_t number) {
+  hidden_ = {};
+  pass_ = {};
   Begin(number, kStep);
   if (part_.step_temporaries != Bytes(0)) {
     const Tensor temporaries =

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error_text.h"
-#include "step/small_plays.h"
+#include "step/tiny_plays.h"
 
 namespace fourpiles {
 namespace {
@@ -27,17 +27,17 @@ TEST(Profile, RunsGptAndLlama) {
   for (const std::string_view name : ImplementationNames()) {
     const Profile profile = FindProfile(name).value();
     const bool llmc = name.starts_with("llm.c");
-    EXPECT_EQ(Play(SmallPart(SmallGpt({}), kBatch), profile).has_value(), name != "litgpt") << name;
-    EXPECT_EQ(Play(SmallPart(SmallLlama({}), kBatch), profile).has_value(), !llmc) << name;
+    EXPECT_EQ(Play(TinyPart(TinyGpt({}), kBatch), profile).has_value(), name != "litgpt") << name;
+    EXPECT_EQ(Play(TinyPart(TinyLlama({}), kBatch), profile).has_value(), !llmc) << name;
   }
 }
 
 // Whatever is chosen, all that is kept is let go of again.
 TEST(Profile, NothingIsKeptWhenTheStepIsOver) {
   for (const std::string_view name : ImplementationNames()) {
-    for (Network (*make)(const SmallSizes&) : {SmallGpt, SmallLlama}) {
+    for (Network (*make)(const TinySizes&) : {TinyGpt, TinyLlama}) {
       const Result<Tape> tape =
-          Play(SmallPart(make({.layers = 7}), kBatch), FindProfile(name).value());
+          Play(TinyPart(make({.layers = 7}), kBatch), FindProfile(name).value());
       if (!tape || name.starts_with("llm.c")) {
         continue;
       }
@@ -50,8 +50,8 @@ TEST(Profile, NothingIsKeptWhenTheStepIsOver) {
 // An action that stands for several layers sums up to what they do each for themselves.
 TEST(Profile, LayersAlikeSumUp) {
   for (const std::string_view name : ImplementationNames()) {
-    for (Network (*make)(const SmallSizes&) : {SmallGpt, SmallLlama}) {
-      Part part = SmallPart(make({.layers = 9, .dropout = true}), kBatch);
+    for (Network (*make)(const TinySizes&) : {TinyGpt, TinyLlama}) {
+      Part part = TinyPart(make({.layers = 9, .dropout = true}), kBatch);
       const Result<Tape> each = Play(part, FindProfile(name).value());
       part.schedule = TrainingSchedule(*part.network, {});
       const Result<Tape> folded = Play(part, FindProfile(name).value());
@@ -92,14 +92,14 @@ TEST(Profile, RefusesALossThatTheImplementationLacks) {
 }
 
 TEST(Profile, RefusesANetworkThatTheImplementationLacks) {
-  EXPECT_EQ(Message(Play(SmallPart(SmallLlama({}), kBatch), FindProfile("llm.c").value())),
+  EXPECT_EQ(Message(Play(TinyPart(TinyLlama({}), kBatch), FindProfile("llm.c").value())),
             "error: --implementation: llm.c has no rule for norm_1 of layers.0, expected an "
             "implementation that runs this network\n"
             "hint: --implementation pytorch has rules for all\n");
 }
 
 TEST(Profile, RefusesToRunLayersAgainWhereAllIsAllocatedOnce) {
-  Part part = SmallPart(SmallGpt({}), kBatch);
+  Part part = TinyPart(TinyGpt({}), kBatch);
   part.recompute = {.kind = RecomputeKind::kLayers};
   EXPECT_EQ(Message(Play(part, FindProfile("llm.c").value())),
             "error: --recompute: llm.c does not run layers again, expected none\n"

@@ -78,9 +78,25 @@ TEST(RecipeCatalogue, WarnsOfPureFloat16) {
             std::string::npos);
 }
 
+// Measured: bytes of state over bytes of weights (PyTorch 1.13.1, tests/truth).
 TEST(OptimizerCatalogue, HasTheStatesOfPyTorch) {
-  const std::map<std::string, std::size_t> states = {
-      {"sgd", 0}, {"sgd-momentum", 1}, {"adam", 2}, {"adamw", 2}};
+  const std::map<std::string, std::size_t> states = {{"sgd", 0},
+                                                     {"sgd-momentum", 1},
+                                                     {"sgd-nesterov", 1},
+                                                     {"adam", 2},
+                                                     {"adamw", 2},
+                                                     {"adam-amsgrad", 3},
+                                                     {"nadam", 2},
+                                                     {"radam", 2},
+                                                     {"adagrad", 1},
+                                                     {"adadelta", 2},
+                                                     {"adamax", 2},
+                                                     {"rmsprop", 1},
+                                                     {"rmsprop-momentum", 2},
+                                                     {"rmsprop-centered", 3},
+                                                     {"rprop", 2},
+                                                     {"asgd", 1},
+                                                     {"lbfgs", 2}};
   ASSERT_EQ(Optimizers().size(), states.size());
   for (const Optimizer& optimizer : Optimizers()) {
     EXPECT_EQ(optimizer.states.size(), states.at(optimizer.names.id)) << optimizer.names.id;

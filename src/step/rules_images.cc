@@ -22,10 +22,9 @@ std::int64_t OutputSide(std::int64_t side, const Operator& op) {
 Tensor Norm(Stage& stage, const Operator& op, const KernelKind& kind, Tensor x,
             const Shape& statistics) {
   Kernels& kernels = stage.kernels;
-  const ElementType& type = kernels.framework().norms_keep_input_format &&
-                                    !kernels.numbers().autocast
-                                ? x.type
-                                : kFloat32;
+  const ElementType& type =
+      kernels.framework().norms_keep_input_format && !kernels.numbers().autocast ? x.type
+                                                                                 : kFloat32;
   const Tensor mean = kernels.Constant(statistics, type, "mean");
   const Tensor deviation = kernels.Constant(statistics, type, "1/deviation");
   return kernels.Fused(kind, x.shape, x.type,
@@ -68,16 +67,16 @@ void PatchesRule(Stage& stage, const Operator& op) {
   Tensor image;
   image.shape = ShapeOf({batch, op.channels, patches, op.kernel * op.kernel});
   image.type = kernels.numbers().weights;
-  stage.Put(op, kernels.Convolution(std::move(image), stage.Parameter(op, 0),
-                                    stage.Parameter(op, 1),
-                                    ShapeOf({batch, patches, op.widths.front()})));
+  stage.Put(op,
+            kernels.Convolution(std::move(image), stage.Parameter(op, 0), stage.Parameter(op, 1),
+                                ShapeOf({batch, patches, op.widths.front()})));
 }
 
 void ConvolutionRule(Stage& stage, const Operator& op) {
   Tensor x = stage.Take(op);
-  const Shape shape = ShapeOf({x.shape.lengths[0], op.widths.front(),
-                               OutputSide(x.shape.lengths[2], op),
-                               OutputSide(x.shape.lengths[3], op)});
+  const Shape shape =
+      ShapeOf({x.shape.lengths[0], op.widths.front(), OutputSide(x.shape.lengths[2], op),
+               OutputSide(x.shape.lengths[3], op)});
   const Tensor bias = op.parameters.size() > 1 ? stage.Parameter(op, 1) : Tensor();
   stage.Put(op, stage.kernels.Convolution(std::move(x), stage.Parameter(op, 0), bias, shape));
 }
@@ -132,7 +131,8 @@ void PixelAttentionRule(Stage& stage, const Operator& op) {
   qkv = kernels.View(std::move(qkv), ShapeOf({batch, pixels, 3 * channels}));
   std::vector<Tensor> parts = kernels.Split(qkv, {channels, channels, channels});
   qkv = Tensor();
-  Tensor scores = kernels.Scale(kernels.MatMul(parts[0], parts[1], ShapeOf({batch, pixels, pixels})));
+  Tensor scores =
+      kernels.Scale(kernels.MatMul(parts[0], parts[1], ShapeOf({batch, pixels, pixels})));
   if (kernels.numbers().autocast && kernels.framework().autocast_float32) {
     scores = kernels.Cast(std::move(scores), kFloat32);
   }

@@ -12,7 +12,8 @@ namespace {
 constexpr KernelKind kTopK = {"topk", "derivatives.yaml: topk keeps indices"};
 constexpr KernelKind kDivide = {"divide", "derivatives.yaml: div keeps self and other"};
 constexpr KernelKind kGather = {"index", "derivatives.yaml: index keeps its indices"};
-constexpr KernelKind kIndexAdd = {"index_add", "derivatives.yaml: index_add keeps source and index"};
+constexpr KernelKind kIndexAdd = {"index_add",
+                                  "derivatives.yaml: index_add keeps source and index"};
 constexpr KernelKind kSilu = {"silu", "derivatives.yaml: silu keeps self"};
 
 // How many of the tokens the expert gets: as given, or an equal share.
@@ -67,8 +68,7 @@ void ExpertsRule(Stage& stage, const Operator& op) {
     }
     // torch.where: two columns of one tensor.
     const Tensor places = kernels.Constant(ShapeOf({chosen, 2}), kInt64, "tokens chosen");
-    const Tensor input =
-        kernels.Fused(kGather, ShapeOf({chosen, width}), x.type, {{x}}, {&places});
+    const Tensor input = kernels.Fused(kGather, ShapeOf({chosen, width}), x.type, {{x}}, {&places});
     const Tensor weight =
         kernels.Fused(kGather, ShapeOf({chosen, 1}), weights.type, {{weights}}, {&places});
     Tensor result = kernels.Multiply(Expert(stage, op, input, expert), weight);

@@ -5,14 +5,15 @@
 namespace fourpiles {
 namespace {
 
-// Layers alike at each end that have actions of their own.
-constexpr std::int64_t kEnds = 2;
+// Layers alike that have actions of their own: the first two and the last.
+constexpr std::int64_t kFirst = 2;
+constexpr std::int64_t kLast = 1;
 
 void AddLayers(std::vector<Action>& actions, const Block& block, Action action, bool every_layer) {
-  const bool folded = !every_layer && block.repeat > 2 * kEnds + 1;
+  const bool folded = !every_layer && block.repeat > kFirst + kLast + 1;
   for (std::int64_t layer = 0; layer < block.repeat; layer += action.layers) {
     action.layer = layer;
-    action.layers = folded && layer == kEnds ? block.repeat - 2 * kEnds : 1;
+    action.layers = folded && layer == kFirst ? block.repeat - kFirst - kLast : 1;
     actions.push_back(action);
   }
 }

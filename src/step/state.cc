@@ -44,8 +44,9 @@ Result<void> AddShare(Resident& resident, const Share& share, StorageText text) 
     text.formula = fmt::format("{} ÷ {} ranks", text.formula, share.ranks);
     text.source = kShardSource;
   }
-  TRY(const Storage storage, Sized(share.pile, DivideRoundingUp(Checked(share.elements), share.ranks),
-                                   share.type, text.what));
+  TRY(const Storage storage,
+      Sized(share.pile, DivideRoundingUp(Checked(share.elements), share.ranks), share.type,
+            text.what));
   resident.Add(storage, std::move(text));
   return {};
 }
@@ -123,13 +124,10 @@ Result<Resident> WeightStorages(const Network& network, const NumberFormat& form
   Resident resident;
   if (ranks > 1) {
     const std::int64_t whole = ParameterCount(network);
-    TRY_VOID(AddShare(resident,
-                      {.pile = Pile::kWeights,
-                       .elements = whole,
-                       .type = TypeOf(format),
-                       .ranks = ranks},
-                      {.what = "weights, this rank's share",
-                       .formula = fmt::format("{} parameters", whole)}));
+    TRY_VOID(AddShare(
+        resident,
+        {.pile = Pile::kWeights, .elements = whole, .type = TypeOf(format), .ranks = ranks},
+        {.what = "weights, this rank's share", .formula = fmt::format("{} parameters", whole)}));
     return resident;
   }
   for (const Block& block : network.blocks) {
@@ -157,13 +155,12 @@ Result<Resident> BufferStorages(const Network& network, const NumberFormat& form
   return resident;
 }
 
-Result<Resident> GradientStorage(const Network& network, const Recipe& recipe,
-                                 std::int64_t ranks) {
+Result<Resident> GradientStorage(const Network& network, const Recipe& recipe, std::int64_t ranks) {
   Resident resident;
-  TRY_VOID(AddTrainable(
-      resident, network,
-      {.pile = Pile::kGradients, .type = TypeOf(recipe.gradients), .ranks = ranks},
-      {.what = "gradients", .source = recipe.source}));
+  TRY_VOID(
+      AddTrainable(resident, network,
+                   {.pile = Pile::kGradients, .type = TypeOf(recipe.gradients), .ranks = ranks},
+                   {.what = "gradients", .source = recipe.source}));
   return resident;
 }
 
@@ -172,10 +169,9 @@ Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
   Resident resident;
   const auto add = [&](const std::string& what, const NumberFormat& format,
                        const std::string& source) {
-    return AddTrainable(
-        resident, network,
-        {.pile = Pile::kOptimizerState, .type = TypeOf(format), .ranks = ranks},
-        {.what = what, .source = source});
+    return AddTrainable(resident, network,
+                        {.pile = Pile::kOptimizerState, .type = TypeOf(format), .ranks = ranks},
+                        {.what = what, .source = source});
   };
   if (recipe.master) {
     TRY_VOID(add("master copy of the weights", *recipe.master, recipe.source));
@@ -203,8 +199,8 @@ Result<Resident> BatchStorages(const Network& network, const Batch& batch,
     const Checked elements = Checked(batch.micro_batch_size) * tensor.elements *
                              (tensor.per_token ? batch.sequence_length : 1);
     const ElementType plain = tensor.float32 ? kFloat32 : TypeOf(format);
-    TRY(const Storage storage, Sized(Pile::kActivations, elements,
-                                     tensor.indices ? kInt64 : plain, tensor.name));
+    TRY(const Storage storage,
+        Sized(Pile::kActivations, elements, tensor.indices ? kInt64 : plain, tensor.name));
     resident.Add(storage, {.what = tensor.name + " of the batch",
                            .formula = tensor.per_token ? "micro_batch_size × sequence_length"
                                                        : "micro_batch_size"});
@@ -213,8 +209,7 @@ Result<Resident> BatchStorages(const Network& network, const Batch& batch,
 }
 
 Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer,
-                              const NumberFormat& format, StepKernels kernels,
-                              std::int64_t ranks) {
+                              const NumberFormat& format, StepKernels kernels, std::int64_t ranks) {
   Checked elements = 0;
   if (kernels == StepKernels::kForeach) {
     elements = DivideRoundingUp(Checked(TrainableParameterCount(network)), ranks) *

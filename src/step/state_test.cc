@@ -17,12 +17,13 @@ Network Count(std::int64_t parameters) {
 std::int64_t StateBytes(const Network& network, const char* recipe_name, const Shares& shares) {
   const Recipe recipe = FindRecipe(recipe_name).value();
   const Optimizer optimizer = FindOptimizer("adam").value();
-  std::int64_t bytes = GradientStorage(network, recipe, shares.gradients)->bytes.expected.value();
-  const auto weights = WeightStorages(network, recipe.weights, shares.weights).value();
-  const auto states = OptimizerStorages(network, recipe, optimizer, shares.optimizer_state).value();
-  for (const auto& storages : {weights, states}) {
-    for (const Storage& storage : storages) {
-      bytes += storage.bytes.expected.value();
+  std::int64_t bytes = 0;
+  for (const Resident& resident :
+       {WeightStorages(network, recipe.weights, shares.weights).value(),
+        GradientStorage(network, recipe, shares.gradients).value(),
+        OptimizerStorages(network, recipe, optimizer, shares.optimizer_state).value()}) {
+    for (const Storage& storage : resident.storages) {
+      bytes += storage.place == Place::kDevice ? storage.bytes.expected.value() : 0;
     }
   }
   return bytes;
@@ -58,7 +59,8 @@ TEST(State, EqualSharesCoverTheWholeWithLessThanOneElementARankToSpare) {
   const Recipe recipe = FindRecipe("bf16").value();
   for (const std::int64_t parameters : {1, 7, 64, 1000, 999'983}) {
     for (const std::int64_t ranks : {1, 2, 3, 64, 1000}) {
-      const Storage share = GradientStorage(Count(parameters), recipe, ranks).value();
+      const Resident resident = GradientStorage(Count(parameters), recipe, ranks).value();
+      const Storage& share = resident.storages.front();
       const std::int64_t spare = share.elements.value() * ranks - parameters;
       EXPECT_GE(spare, 0);
       EXPECT_LT(spare, ranks);
@@ -70,10 +72,11 @@ TEST(State, WeightsAreTheParametersTensorByTensor) {
   const Network network = FindModel("llama-3.1-8b")->network;
   std::int64_t elements = 0;
   std::set<std::string> names;
-  const auto weights = WeightStorages(network, FindFormat("bf16").value()).value();
-  for (const Storage& storage : weights) {
+  const Resident weights = WeightStorages(network, FindFormat("bf16").value()).value();
+  for (const Storage& storage : weights.storages) {
     elements += storage.elements.value();
-    EXPECT_TRUE(names.insert(storage.what).second) << storage.what;
+    const std::string& what = weights.texts[static_cast<std::size_t>(storage.text)].what;
+    EXPECT_TRUE(names.insert(what).second) << what;
   }
   EXPECT_EQ(elements, 8'030'261'248);  // the checkpoint's total
   EXPECT_TRUE(names.contains("model.layers.{0..31}.self_attn.q_proj.weight"));

@@ -79,8 +79,8 @@ struct StorageText {
 struct Storage {
   Pile pile = Pile::kWeights;
   Place place = Place::kDevice;
-  std::string_view format = {};  // a number format, "int64" or "bool"; empty: no elements
-  Shape shape = {};              // of one, where a kernel allocated it
+  std::string_view format = {};     // a number format, "int64" or "bool"; empty: no elements
+  Shape shape = {};                 // of one, where a kernel allocated it
   Elements elements = Elements(0);  // of one
   Band bytes = {};                  // of one
   Moment born = 0;                  // alive from this moment …

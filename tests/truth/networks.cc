@@ -138,7 +138,8 @@ using LayerFlow = std::function<std::vector<Operator>(const Parameters& paramete
 void AddTruthBlock(Network& network, const Row& row, Parameters parameters, const LayerFlow& flow) {
   Freeze(row, "", parameters);
   std::vector<Operator> operators = flow(parameters);
-  network.blocks.push_back({.parameters = std::move(parameters), .operators = std::move(operators)});
+  network.blocks.push_back(
+      {.parameters = std::move(parameters), .operators = std::move(operators)});
 }
 
 void AddTruthLayers(Network& network, const Row& row, Parameters parameters,
@@ -236,17 +237,18 @@ Network Gpt2(const Row& row) {
   AddTruthLayers(network, row, std::move(layer), [&](const Parameters& own) {
     Flow flow(own);
     Value x = Flow::Input();
-    const std::vector<Value> qkv = flow.Split(flow.Linear("attn.qkv", flow.Norm("ln1", x)),
-                                              {sizes.h, sizes.h, sizes.h});
-    const Value mixed = flow.Attention("attn", qkv[0], qkv[1], qkv[2],
-                                       AttentionOf(row, sizes, CausalMask(row)));
+    const std::vector<Value> qkv =
+        flow.Split(flow.Linear("attn.qkv", flow.Norm("ln1", x)), {sizes.h, sizes.h, sizes.h});
+    const Value mixed =
+        flow.Attention("attn", qkv[0], qkv[1], qkv[2], AttentionOf(row, sizes, CausalMask(row)));
     x = flow.Add(x, flow.Dropout("drop", flow.Linear("attn.o", mixed), dropout));
     flow.Add(x, flow.Dropout("drop", MlpFlow(flow, flow.Norm("ln2", x), row), dropout));
     return flow.Take();
   });
   AddHead(network, row, LayerNorm(row, sizes.h), "lnf", sizes, false);
   AddTokens(network, row);
-  network.buffers = {{.name = "mask", .elements = row.Number("ctx") * row.Number("ctx"), .bits = 8}};
+  network.buffers = {
+      {.name = "mask", .elements = row.Number("ctx") * row.Number("ctx"), .bits = 8}};
   return network;
 }
 
@@ -255,8 +257,9 @@ namespace {
 Parameters RouterAndExperts(const Row& row, const Sizes& sizes) {
   Parameters moe;
   Append(moe, "gate", Linear({row.Number("E"), sizes.h}, Divide::kNot));
-  Append(moe, "experts", Experts(GatedMlp(sizes.h, sizes.f, {.gate = "gate", .up = "up", .down = "down"}),
-                                 row.Number("E")));
+  Append(moe, "experts",
+         Experts(GatedMlp(sizes.h, sizes.f, {.gate = "gate", .up = "up", .down = "down"}),
+                 row.Number("E")));
   return moe;
 }
 
@@ -266,15 +269,15 @@ Value FeedForwardFlow(Flow& flow, Value x, const Row& row, const Sizes& sizes) {
     const Value up = flow.Linear("mlp.up", x);
     return flow.Linear("mlp.down", flow.Gate("mlp", gate, up, Activation::kSilu));
   }
-  return flow.Append({.kind = OperatorKind::kExperts,
-                      .name = "mlp",
-                      .inputs = {x},
-                      .parameters = {flow.Use("mlp.gate.weight"), flow.Use("mlp.experts.{}.gate.weight"),
-                                     flow.Use("mlp.experts.{}.up.weight"),
-                                     flow.Use("mlp.experts.{}.down.weight")},
-                      .widths = {sizes.h, sizes.f},
-                      .experts = row.Number("E"),
-                      .experts_per_token = row.Number("topk")});
+  return flow.Append(
+      {.kind = OperatorKind::kExperts,
+       .name = "mlp",
+       .inputs = {x},
+       .parameters = {flow.Use("mlp.gate.weight"), flow.Use("mlp.experts.{}.gate.weight"),
+                      flow.Use("mlp.experts.{}.up.weight"), flow.Use("mlp.experts.{}.down.weight")},
+       .widths = {sizes.h, sizes.f},
+       .experts = row.Number("E"),
+       .experts_per_token = row.Number("topk")});
 }
 
 }  // namespace
@@ -301,9 +304,10 @@ Network Llama(const Row& row) {
   Append(layer, "attn.v", Linear({kv * d, sizes.h}, Divide::kOutputs));
   Append(layer, "attn.o", Linear({sizes.h, sizes.h}, Divide::kInputs));
   Append(layer, "n2", Norm(sizes.h));
-  Append(layer, "mlp", row.Number("E") > 0
-                           ? RouterAndExperts(row, sizes)
-                           : GatedMlp(sizes.h, sizes.f, {.gate = "gate", .up = "up", .down = "down"}));
+  Append(layer, "mlp",
+         row.Number("E") > 0
+             ? RouterAndExperts(row, sizes)
+             : GatedMlp(sizes.h, sizes.f, {.gate = "gate", .up = "up", .down = "down"}));
   AttentionShape shape = AttentionOf(row, sizes, Mask::kAdd);
   shape.key_value_heads = kv;
   shape.float32_softmax = true;
@@ -363,8 +367,9 @@ Network Bert(const Row& row) {
   Parameters head;
   Append(head, "tr", Linear({sizes.h, sizes.h}, Divide::kNot, true));
   Append(head, "trln", Norm(sizes.h, true));
-  Append(head, "dec", tied ? Tensor("bias", {sizes.classes})
-                           : Linear({sizes.classes, sizes.h}, Divide::kOutputs, true));
+  Append(head, "dec",
+         tied ? Tensor("bias", {sizes.classes})
+              : Linear({sizes.classes, sizes.h}, Divide::kOutputs, true));
   AddTruthBlock(network, row, std::move(head), [&](const Parameters& own) {
     Flow flow(own);
     Value x = flow.Activation("tr", flow.Linear("tr", Flow::Input()), Activation::kGelu);
@@ -396,12 +401,13 @@ Network Vit(const Row& row) {
   Append(embeddings, Tensor("pos", {1, patches + 1, sizes.h}));
   AddTruthBlock(network, row, std::move(embeddings), [&](const Parameters& own) {
     Flow flow(own);
-    const Value tokens = flow.Append({.kind = OperatorKind::kPatches,
-                                      .name = "patch",
-                                      .parameters = {flow.Use("patch.weight"), flow.Use("patch.bias")},
-                                      .widths = {sizes.h},
-                                      .channels = 3,
-                                      .kernel = patch});
+    const Value tokens =
+        flow.Append({.kind = OperatorKind::kPatches,
+                     .name = "patch",
+                     .parameters = {flow.Use("patch.weight"), flow.Use("patch.bias")},
+                     .widths = {sizes.h},
+                     .channels = 3,
+                     .kernel = patch});
     const Value all = flow.Append({.kind = OperatorKind::kPrependToken,
                                    .name = "cls",
                                    .inputs = {tokens},
@@ -446,8 +452,8 @@ Network NetworkOf(const Row& row) {
   const std::string arch = row.Text("arch");
   using Build = Network (*)(const Row& row);
   static constexpr std::pair<std::string_view, Build> kBuilders[] = {
-      {"gpt2", Gpt2},     {"llama", Llama}, {"moe", Llama},  {"bert", Bert}, {"vit", Vit},
-      {"resnet", ResNet}, {"unet", UNet},   {"lstm", Lstm}};
+      {"gpt2", Gpt2}, {"llama", Llama},   {"moe", Llama}, {"bert", Bert},
+      {"vit", Vit},   {"resnet", ResNet}, {"unet", UNet}, {"lstm", Lstm}};
   for (const auto& [name, build] : kBuilders) {
     if (arch == name) {
       return build(row);

@@ -1,12 +1,11 @@
 // ResNet, U-Net and LSTM.
 
 #include <array>
+#include <regex>
 
 #include "model/flow.h"
 #include "model/parts.h"
 #include "tests/truth/networks.h"
-
-#include <regex>
 
 namespace fourpiles::truth {
 namespace {
@@ -70,10 +69,8 @@ class Images {
       parameter.trainable =
           pattern.empty() || !std::regex_search(whole, std::regex("^(" + pattern + ")"));
     }
-    network.blocks.push_back({.name = name,
-                              .first = first,
-                              .parameters = parameters_,
-                              .operators = flow_.Take()});
+    network.blocks.push_back(
+        {.name = name, .first = first, .parameters = parameters_, .operators = flow_.Take()});
   }
 
  private:
@@ -135,12 +132,12 @@ void ResidualBlock(Images& images, const ResidualSize& size, bool bottleneck) {
   Value y = 0;
   if (bottleneck) {
     y = images.Relu(norm("b1", convolution("c1", x, {size.in, size.width, 1, 1}), size.width));
-    y = images.Relu(norm("b2", convolution("c2", y, {size.width, size.width, 3, size.stride}),
-                         size.width));
+    y = images.Relu(
+        norm("b2", convolution("c2", y, {size.width, size.width, 3, size.stride}), size.width));
     y = norm("b3", convolution("c3", y, {size.width, size.out, 1, 1}), size.out);
   } else {
-    y = images.Relu(norm("b1", convolution("c1", x, {size.in, size.width, 3, size.stride}),
-                         size.width));
+    y = images.Relu(
+        norm("b1", convolution("c1", x, {size.in, size.width, 3, size.stride}), size.width));
     y = norm("b2", convolution("c2", y, {size.width, size.width, 3, 1}), size.width);
   }
   y = images.Add({.kind = OperatorKind::kAdd, .inputs = {y, shortcut}, .in_place = true});
@@ -157,7 +154,8 @@ Network ResNet(const Row& row) {
     Images stem(row);
     Value x = stem.Convolution("stem", ImageInput(stem, row), {3, width, 7, 2, false});
     x = stem.Relu(stem.Norm(OperatorKind::kBatchNorm, "bn", x, width));
-    stem.Add({.kind = OperatorKind::kMaxPool, .name = "pool", .inputs = {x}, .kernel = 3, .stride = 2});
+    stem.Add(
+        {.kind = OperatorKind::kMaxPool, .name = "pool", .inputs = {x}, .kernel = 3, .stride = 2});
     stem.Finish(network);
   }
   std::int64_t in = width;
@@ -271,7 +269,8 @@ Value UNetBuilder::Up(Value x) {
 }
 
 Network UNetBuilder::Build() {
-  const Value times = images_.Add({.kind = OperatorKind::kImages, .name = "times", .widths = {width_}});
+  const Value times =
+      images_.Add({.kind = OperatorKind::kImages, .name = "times", .widths = {width_}});
   time_ = images_.Silu(images_.Linear("te.0", times, width_, 4 * width_));
   time_ = images_.Linear("te.2", time_, 4 * width_, 4 * width_);
   Value x = images_.Convolution("inc", ImageInput(images_, row_), {3, width_});
@@ -286,11 +285,10 @@ Network UNetBuilder::Build() {
   images_.Add({.kind = OperatorKind::kMeanSquare, .name = "loss", .inputs = {x}});
   Network network;
   images_.Finish(network);
-  network.batch = {{.name = "images", .elements = 3 * row_.Number("img") * row_.Number("img")},
-                   {.name = "times", .elements = width_},
-                   {.name = "noise",
-                    .elements = 3 * row_.Number("img") * row_.Number("img"),
-                    .float32 = true}};
+  network.batch = {
+      {.name = "images", .elements = 3 * row_.Number("img") * row_.Number("img")},
+      {.name = "times", .elements = width_},
+      {.name = "noise", .elements = 3 * row_.Number("img") * row_.Number("img"), .float32 = true}};
   return network;
 }
 

@@ -75,9 +75,12 @@ Recipe RecipeOf(const Row& row) {
 
 Optimizer OptimizerOf(const Row& row) {
   static const std::map<std::string, const char*> kNames = {
-      {"sgd_mom", "sgd-momentum"},   {"sgd_nesterov", "sgd-nesterov"},
-      {"adam_amsgrad", "adam-amsgrad"}, {"adam_l2", "adam"},
-      {"rmsprop_mom", "rmsprop-momentum"}, {"rmsprop_centered_mom", "rmsprop-centered"},
+      {"sgd_mom", "sgd-momentum"},
+      {"sgd_nesterov", "sgd-nesterov"},
+      {"adam_amsgrad", "adam-amsgrad"},
+      {"adam_l2", "adam"},
+      {"rmsprop_mom", "rmsprop-momentum"},
+      {"rmsprop_centered_mom", "rmsprop-centered"},
       {"lbfgs5", "lbfgs"}};
   const std::string name = row.Text("opt");
   const auto found = kNames.find(name);
@@ -170,7 +173,8 @@ Part PartOf(const Row& row, const Network& network, const Resident& resident) {
           .network = std::make_shared<const Network>(network),
           .resident = std::make_shared<const Resident>(resident),
           .schedule = TrainingSchedule(
-              network, {.micro_batches = accumulation, .every_layer = row.Text("arch") == "moe" || RecomputeOf(row).every > 1}),
+              network, {.micro_batches = accumulation,
+                        .every_layer = row.Text("arch") == "moe" || RecomputeOf(row).every > 1}),
           .batch = BatchOf(row, network),
           .numbers = {.weights = weights,
                       .compute = autocast ? TypeOf(Format("bfloat16")) : weights,
@@ -184,7 +188,8 @@ Figures Predicted(const Row& row) {
   Resident weights = WeightStorages(network, recipe.weights).value();
   const Resident gradients = GradientStorage(network, recipe).value();
   const Resident states = OptimizerStorages(network, recipe, OptimizerOf(row)).value();
-  Figures figures = {.weights = Sum(weights), .gradients = Sum(gradients), .optimizer = Sum(states)};
+  Figures figures = {
+      .weights = Sum(weights), .gradients = Sum(gradients), .optimizer = Sum(states)};
   const Optimizer optimizer = OptimizerOf(row);
   const WithoutGradient without = TensorsWithoutGradient(row);
   const std::int64_t expert = row.Number("h") * row.Number("f") * (IsPureBfloat16(row) ? 2 : 4);
@@ -208,14 +213,13 @@ Figures Predicted(const Row& row) {
   }
   const Tape tape = Play(part, ProfileOf(row)).value();
   if (part.gradients == GradientUse::kBorn) {
-    figures.gradients = GradientBytes(tape) -
-                        (without.last_step - without.first_step) * expert;
+    figures.gradients = GradientBytes(tape) - (without.last_step - without.first_step) * expert;
   }
   figures.saved = SavedActivations(tape).value();
   // The play leaves out gradients of the experts without tokens in the first step.
-  figures.peak_backward =
-      host - without.first_step * expert_state -
-      (without.last_step - without.first_step) * expert + PeakOf(tape, Place::kDevice, ActionKind::kBackward).bytes.value();
+  figures.peak_backward = host - without.first_step * expert_state -
+                          (without.last_step - without.first_step) * expert +
+                          PeakOf(tape, Place::kDevice, ActionKind::kBackward).bytes.value();
   if (std::getenv("TRUTH_MOMENT") != nullptr) {
     const Moment moment = PeakOf(tape, Place::kDevice, ActionKind::kBackward).moment;
     fmt::print("    {} ({})\n", MomentName(tape, moment),
@@ -224,8 +228,10 @@ Figures Predicted(const Row& row) {
   if (std::getenv("TRUTH_TRACE") != nullptr) {
     for (Moment moment = 0; moment < std::ssize(tape.moments); ++moment) {
       std::int64_t alive = host;
-      for (const auto& [pile, bytes] : PilesAt(tape, Place::kDevice, moment)) alive += bytes.value();
-      fmt::print("{} {} {}\n", alive, MomentName(tape, moment), tape.moments[static_cast<std::size_t>(moment)].kind->name);
+      for (const auto& [pile, bytes] : PilesAt(tape, Place::kDevice, moment))
+        alive += bytes.value();
+      fmt::print("{} {} {}\n", alive, MomentName(tape, moment),
+                 tape.moments[static_cast<std::size_t>(moment)].kind->name);
     }
   }
   return figures;
@@ -247,17 +253,18 @@ class Comparison {
   void Add(const Row& row) {
     const Figures measured = Measured(row);
     const Figures predicted = Predicted(row);
-    const double difference = static_cast<double>(predicted.peak_backward) /
-                                  static_cast<double>(measured.peak_backward) -
-                              1;
+    const double difference =
+        static_cast<double>(predicted.peak_backward) / static_cast<double>(measured.peak_backward) -
+        1;
     const bool exact = IsExact(predicted, measured);
     inexact_ += exact ? 0 : 1;
     (IsTokenRow(row) ? token_differences_ : other_differences_).push_back(std::abs(difference));
-    fmt::print("{:35} {} weights {} {} gradients {} {} optimizer {} {} saved {} {} peak {} {} {:+.2f} %\n",
-               row.Text("id"), exact ? "exact" : "MISS", predicted.weights, measured.weights,
-               predicted.gradients, measured.gradients, predicted.optimizer, measured.optimizer,
-               predicted.saved, measured.saved, predicted.peak_backward, measured.peak_backward,
-               100 * difference);
+    fmt::print(
+        "{:35} {} weights {} {} gradients {} {} optimizer {} {} saved {} {} peak {} {} {:+.2f} %\n",
+        row.Text("id"), exact ? "exact" : "MISS", predicted.weights, measured.weights,
+        predicted.gradients, measured.gradients, predicted.optimizer, measured.optimizer,
+        predicted.saved, measured.saved, predicted.peak_backward, measured.peak_backward,
+        100 * difference);
   }
 
   // 0 where everything holds.
@@ -277,9 +284,9 @@ class Comparison {
  private:
   static bool Holds(const char* what, const std::vector<double>& differences,
                     const PeakLimit& limit) {
-    const auto within = std::count_if(differences.begin(), differences.end(), [&](double difference) {
-      return difference <= limit.difference;
-    });
+    const auto within =
+        std::count_if(differences.begin(), differences.end(),
+                      [&](double difference) { return difference <= limit.difference; });
     fmt::print("backward peak of {}: {} of {} within {} %\n", what, within, differences.size(),
                100 * limit.difference);
     return static_cast<double>(within) >= limit.share * static_cast<double>(differences.size());

@@ -1,6 +1,6 @@
 #pragma once
 
-// Small networks for tests of the profiles, written with Flow as a model's file is.
+// Tiny networks for tests of the profiles, written with Flow as a model's file is.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace fourpiles {
 
-struct SmallSizes {
+struct TinySizes {
   std::int64_t hidden_size = 64;
   std::int64_t heads = 4;
   std::int64_t key_value_heads = 4;
@@ -23,9 +23,9 @@ struct SmallSizes {
 };
 
 // GPT-2: learned positions, layer norms, GELU, tied output layer.
-Network SmallGpt(const SmallSizes& sizes);
+Network TinyGpt(const TinySizes& sizes);
 // Llama: rotary positions, RMS norms, SwiGLU, an output layer of its own.
-Network SmallLlama(const SmallSizes& sizes);
+Network TinyLlama(const TinySizes& sizes);
 
 // A loss alone: of logits (batch, sequence, vocabulary) that are a parameter …
 Network LossOfLogits(const std::vector<std::int64_t>& shape);

@@ -1,10 +1,10 @@
-#include "step/small_plays.h"
+#include "step/tiny_plays.h"
 
 #include <utility>
 
 namespace fourpiles {
 
-Part SmallPart(Network network, const Batch& batch) {
+Part TinyPart(Network network, const Batch& batch) {
   const ElementType bfloat16 = TypeOf(FindFormat("bfloat16").value());
   Part part;
   part.rank = "rank 0";
@@ -20,12 +20,12 @@ Tape Played(const Part& part, std::string_view implementation, const ProfileChoi
   return Play(part, FindProfile(implementation, choices).value()).value();
 }
 
-std::int64_t KeptByLayer(Network (*make)(const SmallSizes&), SmallSizes sizes, const Batch& batch,
+std::int64_t KeptByLayer(Network (*make)(const TinySizes&), TinySizes sizes, const Batch& batch,
                          std::string_view implementation, const ProfileChoices& choices,
                          const Recompute& recompute) {
   const auto kept = [&](std::int64_t layers) {
     sizes.layers = layers;
-    Part part = SmallPart(make(sizes), batch);
+    Part part = TinyPart(make(sizes), batch);
     part.recompute = recompute;
     return SavedActivations(Played(part, implementation, choices)).value();
   };

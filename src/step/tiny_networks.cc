@@ -1,4 +1,4 @@
-#include "step/small_networks.h"
+#include "step/tiny_networks.h"
 
 #include <string>
 #include <utility>
@@ -9,17 +9,17 @@
 namespace fourpiles {
 namespace {
 
-using MakeFlow = std::vector<Operator> (*)(const Parameters& parameters, const SmallSizes& sizes);
+using MakeFlow = std::vector<Operator> (*)(const Parameters& parameters, const TinySizes& sizes);
 
 // LoRA freezes all but A and B, which are called lora_A and lora_B.
-void Freeze(Parameters& parameters, const SmallSizes& sizes) {
+void Freeze(Parameters& parameters, const TinySizes& sizes) {
   for (Parameter& parameter : parameters) {
     parameter.trainable =
         sizes.adapter_rank == 0 || parameter.name.find("lora_") != std::string::npos;
   }
 }
 
-Block SmallBlock(std::string name, Parameters parameters, const SmallSizes& sizes, MakeFlow flow) {
+Block TinyBlock(std::string name, Parameters parameters, const TinySizes& sizes, MakeFlow flow) {
   Freeze(parameters, sizes);
   std::vector<Operator> operators = flow(parameters, sizes);
   return {.name = std::move(name),
@@ -27,18 +27,18 @@ Block SmallBlock(std::string name, Parameters parameters, const SmallSizes& size
           .operators = std::move(operators)};
 }
 
-AttentionShape ShapeOfAttention(const SmallSizes& sizes) {
+AttentionShape ShapeOfAttention(const TinySizes& sizes) {
   return {.heads = sizes.heads,
           .key_value_heads = sizes.key_value_heads,
           .head_dim = sizes.hidden_size / sizes.heads,
           .dropout = sizes.dropout};
 }
 
-std::int64_t KeySize(const SmallSizes& sizes) {
+std::int64_t KeySize(const TinySizes& sizes) {
   return sizes.hidden_size / sizes.heads * sizes.key_value_heads;
 }
 
-std::vector<Operator> GptLayer(const Parameters& parameters, const SmallSizes& sizes) {
+std::vector<Operator> GptLayer(const Parameters& parameters, const TinySizes& sizes) {
   const std::int64_t h = sizes.hidden_size;
   Flow flow(parameters);
   Value x = Flow::Input();
@@ -53,7 +53,7 @@ std::vector<Operator> GptLayer(const Parameters& parameters, const SmallSizes& s
 }
 
 // Queries, keys and values of a Llama: fused, with LoRA of queries and values, or apart.
-std::vector<Value> QueriesKeysValues(Flow& flow, Value x, const SmallSizes& sizes) {
+std::vector<Value> QueriesKeysValues(Flow& flow, Value x, const TinySizes& sizes) {
   if (!sizes.fused_qkv) {
     return {flow.Linear("q_proj", x), flow.Linear("k_proj", x), flow.Linear("v_proj", x)};
   }
@@ -73,7 +73,7 @@ std::vector<Value> QueriesKeysValues(Flow& flow, Value x, const SmallSizes& size
   return flow.Split(flow.Append(std::move(linear)), {h, k, k});
 }
 
-std::vector<Operator> LlamaLayer(const Parameters& parameters, const SmallSizes& sizes) {
+std::vector<Operator> LlamaLayer(const Parameters& parameters, const TinySizes& sizes) {
   const std::int64_t head_dim = sizes.hidden_size / sizes.heads;
   Flow flow(parameters);
   Value x = Flow::Input();
@@ -89,7 +89,7 @@ std::vector<Operator> LlamaLayer(const Parameters& parameters, const SmallSizes&
   return flow.Take();
 }
 
-Network Framed(const SmallSizes& sizes) {
+Network Framed(const TinySizes& sizes) {
   Network network;
   network.hidden_size = sizes.hidden_size;
   network.vocab_size = sizes.vocabulary;
@@ -97,7 +97,7 @@ Network Framed(const SmallSizes& sizes) {
   return network;
 }
 
-Parameters GptParameters(const SmallSizes& sizes) {
+Parameters GptParameters(const TinySizes& sizes) {
   const std::int64_t h = sizes.hidden_size;
   Parameters layer;
   Append(layer, "ln_1", Norm(h, true));
@@ -108,7 +108,7 @@ Parameters GptParameters(const SmallSizes& sizes) {
   return layer;
 }
 
-Parameters LlamaParameters(const SmallSizes& sizes) {
+Parameters LlamaParameters(const TinySizes& sizes) {
   const std::int64_t h = sizes.hidden_size;
   const std::int64_t k = KeySize(sizes);
   Parameters layer;
@@ -132,24 +132,24 @@ Parameters LlamaParameters(const SmallSizes& sizes) {
 
 }  // namespace
 
-Network SmallGpt(const SmallSizes& sizes) {
+Network TinyGpt(const TinySizes& sizes) {
   Network network = Framed(sizes);
   Parameters embeddings;
   Append(embeddings, "wte", Embedding(sizes.vocabulary, sizes.hidden_size));
   Append(embeddings, "wpe", Embedding(sizes.context, sizes.hidden_size));
   network.blocks.push_back(
-      SmallBlock("", std::move(embeddings), sizes, [](const Parameters& own, const SmallSizes& of) {
+      TinyBlock("", std::move(embeddings), sizes, [](const Parameters& own, const TinySizes& of) {
         Flow flow(own);
         const Value words = flow.Embedding("wte");
         flow.Dropout("drop", flow.Add(words, flow.Positions("wpe")), of.dropout);
         return flow.Take();
       }));
-  network.blocks.push_back(SmallBlock("h.{}", GptParameters(sizes), sizes, GptLayer));
+  network.blocks.push_back(TinyBlock("h.{}", GptParameters(sizes), sizes, GptLayer));
   network.blocks.back().repeat = sizes.layers;
   Parameters head;
   Append(head, "ln_f", Norm(sizes.hidden_size, true));
   network.blocks.push_back(
-      SmallBlock("", std::move(head), sizes, [](const Parameters& own, const SmallSizes& of) {
+      TinyBlock("", std::move(head), sizes, [](const Parameters& own, const TinySizes& of) {
         Flow flow(own);
         const Value x = flow.Norm("ln_f", Flow::Input());
         flow.Loss("lm_head", x, {.block = 0, .parameter = 0}, of.vocabulary, false);
@@ -158,23 +158,23 @@ Network SmallGpt(const SmallSizes& sizes) {
   return network;
 }
 
-Network SmallLlama(const SmallSizes& sizes) {
+Network TinyLlama(const TinySizes& sizes) {
   Network network = Framed(sizes);
   Parameters embedding;
   Append(embedding, "embed_tokens", Embedding(sizes.vocabulary, sizes.hidden_size));
   network.blocks.push_back(
-      SmallBlock("", std::move(embedding), sizes, [](const Parameters& own, const SmallSizes&) {
+      TinyBlock("", std::move(embedding), sizes, [](const Parameters& own, const TinySizes&) {
         Flow flow(own);
         flow.Embedding("embed_tokens");
         return flow.Take();
       }));
-  network.blocks.push_back(SmallBlock("layers.{}", LlamaParameters(sizes), sizes, LlamaLayer));
+  network.blocks.push_back(TinyBlock("layers.{}", LlamaParameters(sizes), sizes, LlamaLayer));
   network.blocks.back().repeat = sizes.layers;
   Parameters head;
   Append(head, "norm", Norm(sizes.hidden_size));
   Append(head, "lm_head", Linear({sizes.vocabulary, sizes.hidden_size}, Divide::kOutputs));
   network.blocks.push_back(
-      SmallBlock("", std::move(head), sizes, [](const Parameters& own, const SmallSizes& of) {
+      TinyBlock("", std::move(head), sizes, [](const Parameters& own, const TinySizes& of) {
         Flow flow(own);
         const Value x = flow.Norm("norm", Flow::Input());
         flow.Loss("lm_head", x, flow.Use("lm_head.weight"), of.vocabulary, false);
