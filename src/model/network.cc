@@ -114,6 +114,31 @@ std::int64_t LargestTrainableTensor(const Network& network) {
   return largest;
 }
 
+void PadVocabulary(Network& network, std::int64_t multiple) {
+  if (!network.vocab_size) {
+    return;
+  }
+  const std::int64_t rows = *network.vocab_size;
+  const std::int64_t padded = (rows + multiple - 1) / multiple * multiple;
+  const auto pad = [&](std::int64_t& length) { length = length == rows ? padded : length; };
+  for (std::size_t number = 0; number < network.blocks.size(); ++number) {
+    for (Operator& op : network.blocks[number].operators) {
+      if (op.kind != OperatorKind::kEmbedding && op.kind != OperatorKind::kLoss) {
+        continue;
+      }
+      for (const ParameterUse& use : op.parameters) {
+        Block& block = use.block < 0 ? network.blocks[number]
+                                     : network.blocks[static_cast<std::size_t>(use.block)];
+        pad(block.parameters[static_cast<std::size_t>(use.parameter)].shape.front());
+      }
+      if (op.kind == OperatorKind::kLoss) {
+        pad(op.widths.front());
+      }
+    }
+  }
+  network.vocab_size = padded;
+}
+
 Result<void> CheckNetwork(const Network& network, std::string_view where) {
   Checked elements = 0;
   for (const Block& block : network.blocks) {

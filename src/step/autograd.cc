@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "formats/storage.h"
+
 namespace fourpiles {
 namespace {
 
@@ -68,6 +70,10 @@ void Autograd::AddInput(const Tensor& tensor, Gradient gradient) {
     return;
   }
   const std::int32_t leaf = edges_[Index(tensor.edge)].leaf;
+  const bool resident = leaf != kNothing && leaves_[Index(leaf)].use != GradientUse::kBorn;
+  if (gradient == Gradient::kDirect && !resident) {
+    gradient = Gradient::kNew;
+  }
   if (leaf != kNothing) {
     ++leaves_[Index(leaf)].uses;
     // A parameter's gradient is no view of another's.
@@ -77,10 +83,15 @@ void Autograd::AddInput(const Tensor& tensor, Gradient gradient) {
       {.edge = tensor.edge, .gradient = gradient, .shape = tensor.shape, .type = tensor.type});
 }
 
+// What is computed again is not kept, but what it is made of.
 void Autograd::Save(const Tensor& tensor) {
-  if (tensor.storage == kNothing) {
+  if (tensor.made_of) {
+    for (const Tensor& source : *tensor.made_of) {
+      Save(source);
+    }
     return;
   }
+  // A parameter has its place here too: kept gradients are numbered by it.
   memory_.Hold(tensor.storage);
   memory_.Assign(tensor.storage, Pile::kActivations);
   saved_.push_back(tensor.storage);
@@ -121,6 +132,10 @@ void Autograd::SaveAll(std::initializer_list<const Tensor*> saved) {
   for (const Tensor* tensor : saved) {
     if (tensor != nullptr) {
       Save(*tensor);
+      if (tensor->made_of) {
+        Checked& bytes = nodes_.back().backward_bytes;
+        bytes = bytes + StorageBytes(tensor->shape.Elements(), tensor->type.bits);
+      }
     }
   }
 }
@@ -217,7 +232,8 @@ void Autograd::Run(const Node& node) {
     }
     for (std::size_t i = node.first_input; i < last_input; ++i) {
       const std::int32_t leaf = edges_[Index(inputs_[i].edge)].leaf;
-      const bool direct = leaf != kNothing && leaves_[Index(leaf)].use == GradientUse::kDirect;
+      const bool direct = inputs_[i].gradient == Gradient::kDirect ||
+                          (leaf != kNothing && leaves_[Index(leaf)].use == GradientUse::kDirect);
       gradients.push_back(direct ? Tensor() : NewGradient(node, i));
     }
   }

@@ -19,10 +19,11 @@ namespace fourpiles {
 
 // How the gradient of an input comes out of that of the output.
 enum class Gradient {
-  kNew,   // a new tensor like the input
-  kSame,  // the gradient of the output itself, or a view of it
-  kPart,  // a view of it that a parameter takes over as its own
-  kKept,  // a tensor that the forward pass made already: the kept one of the same number
+  kNew,     // a new tensor like the input
+  kSame,    // the gradient of the output itself, or a view of it
+  kPart,    // a view of it that a parameter takes over as its own
+  kKept,    // a tensor that the forward pass made already: the kept one of the same number
+  kDirect,  // where the parameter's buffer is there already, its kernel adds to it: no tensor
 };
 
 struct Input {

@@ -129,10 +129,42 @@ Tensor Kernels::FusedKeepingOutput(const KernelKind& kind, const Shape& shape,
 }
 
 Tensor Kernels::InPlace(const KernelKind& kind, Tensor x, const Tensor& other,
-                        std::initializer_list<const Tensor*> saved) {
+                        std::initializer_list<const Tensor*> saved, Gradient gradient) {
   Begin(kind);
   Tensor output = x;
-  graph_.Record(output, {{x, Gradient::kSame}, {other}}, saved);
+  graph_.Record(output, {{x, gradient}, {other}}, saved);
+  return output;
+}
+
+Tensor Kernels::Into(const KernelKind& kind, const Tensor& buffer,
+                     std::initializer_list<Input> inputs,
+                     std::initializer_list<const Tensor*> saved) {
+  Begin(kind);
+  Tensor output = buffer;
+  graph_.Record(output, inputs, saved);
+  return output;
+}
+
+Tensor Kernels::Elementwise(Tensor output, std::initializer_list<const Tensor*> sources) const {
+  if (!framework_.recomputes_elementwise || !output.RequiresGradient()) {
+    return output;
+  }
+  std::vector<Tensor> made_of;
+  const auto add = [&](const Tensor& source) {
+    const bool is_new =
+        std::ranges::find(made_of, source.storage, &Tensor::storage) == made_of.end();
+    if (source.storage != kNothing && is_new) {
+      made_of.push_back(source);
+    }
+  };
+  for (const Tensor* source : sources) {
+    if (source->made_of) {
+      std::ranges::for_each(*source->made_of, add);
+    } else {
+      add(*source);
+    }
+  }
+  output.made_of = std::make_shared<const std::vector<Tensor>>(std::move(made_of));
   return output;
 }
 
@@ -145,7 +177,7 @@ Tensor Kernels::Cast(Tensor x, const ElementType& type) {
   if (x.type.name == type.name) {
     return x;
   }
-  return Fused(kCast, x.shape, type, {{x}}, {});
+  return Elementwise(Fused(kCast, x.shape, type, {{x}}, {}), {&x});
 }
 
 Tensor Kernels::Copy(Tensor x) {
@@ -153,7 +185,7 @@ Tensor Kernels::Copy(Tensor x) {
 }
 
 Tensor Kernels::Repeat(Tensor x, const Shape& shape) {
-  return Fused(kRepeat, shape, x.type, {{x}}, {});
+  return Elementwise(Fused(kRepeat, shape, x.type, {{x}}, {}), {&x});
 }
 
 Tensor Kernels::View(Tensor x, const Shape& shape) const {
@@ -198,7 +230,7 @@ Tensor Kernels::Concat(const Tensor& a, const Tensor& b, const Shape& shape, Gra
 }
 
 Tensor Kernels::Scale(const Tensor& x) {
-  return Fused(kScale, x.shape, x.type, {{x}}, {});
+  return Elementwise(Fused(kScale, x.shape, x.type, {{x}}, {}), {&x});
 }
 
 Tensor Kernels::Add(const Tensor& a, const Tensor& b) {
@@ -208,7 +240,11 @@ Tensor Kernels::Add(const Tensor& a, const Tensor& b) {
     const bool same = (alike || &x == &larger) && x.type.bits == Wider(a.type, b.type).bits;
     return same ? Gradient::kSame : Gradient::kNew;
   };
-  return Fused(kAdd, larger.shape, Wider(a.type, b.type), {{a, gradient(a)}, {b, gradient(b)}}, {});
+  const Tensor sum =
+      Fused(kAdd, larger.shape, Wider(a.type, b.type), {{a, gradient(a)}, {b, gradient(b)}}, {});
+  // A sum of two tensors is as large as either: it is kept rather than both.
+  Tensor again = Elementwise(sum, {&a, &b});
+  return again.made_of && again.made_of->size() == 1 ? again : sum;
 }
 
 Tensor Kernels::AddInPlace(Tensor a, const Tensor& b) {
@@ -221,8 +257,9 @@ Tensor Kernels::AddInPlace(Tensor a, const Tensor& b) {
 
 Tensor Kernels::Multiply(const Tensor& a, const Tensor& b) {
   const Tensor& larger = IsSmaller(a, b) ? b : a;
-  return Fused(kMultiply, larger.shape, Wider(a.type, b.type), {{a}, {b}},
-               {If(b.RequiresGradient(), a), If(a.RequiresGradient(), b)});
+  return Elementwise(Fused(kMultiply, larger.shape, Wider(a.type, b.type), {{a}, {b}},
+                           {If(b.RequiresGradient(), a), If(a.RequiresGradient(), b)}),
+                     {&a, &b});
 }
 
 Tensor Kernels::Square(const Tensor& x) {
@@ -231,7 +268,7 @@ Tensor Kernels::Square(const Tensor& x) {
   // grad × (2 × x^1): both in parentheses are tensors of their own (FunctionsManual.cpp,
   // pow_backward).
   graph_.Record(square, {{x}}, {&x}, BytesOf(x) * 2);
-  return square;
+  return Elementwise(std::move(square), {&x});
 }
 
 Tensor Kernels::Sum(const Tensor& x, const Shape& shape) {
@@ -243,10 +280,13 @@ Tensor Kernels::Mean(const Tensor& x, const Shape& shape) {
 }
 
 Tensor Kernels::KeepInput(const KernelKind& kind, const Tensor& x) {
-  return Fused(kind, x.shape, x.type, {{x}}, {&x});
+  return Elementwise(Fused(kind, x.shape, x.type, {{x}}, {&x}), {&x});
 }
 
 Tensor Kernels::KeepOutput(const KernelKind& kind, const Tensor& x) {
+  if (framework_.recomputes_elementwise) {
+    return KeepInput(kind, x);
+  }
   return FusedKeepingOutput(kind, x.shape, x.type, {{x}}, {});
 }
 
@@ -265,6 +305,9 @@ Tensor Kernels::Stack(const KernelKind& kind, std::span<const Tensor> parts, con
 }
 
 Tensor Kernels::Dropout(Tensor x) {
+  if (framework_.recomputes_elementwise) {
+    return Elementwise(Fused(kDropout, x.shape, x.type, {{x}}, {}), {&x});
+  }
   Begin(kDropout);
   const bool float_mask = framework_.dropout_keeps_float_mask;
   const Tensor mask = graph_.New(x.shape, float_mask ? x.type : kBool, "mask");
@@ -319,7 +362,9 @@ Tensor Kernels::Linear(Tensor x, const Tensor& weight, const Tensor& bias, std::
     cast_weight = CastWeight(weight);
     cast_bias = CastWeight(bias);
   }
-  return Fused(kLinear, x.shape.WithLast(out), x.type, {{x}, {cast_weight}, {cast_bias}},
+  const Gradient of_weight =
+      framework_.direct_gradients == DirectGradients::kLinear ? Gradient::kDirect : Gradient::kNew;
+  return Fused(kLinear, x.shape.WithLast(out), x.type, {{x}, {cast_weight, of_weight}, {cast_bias}},
                {If(cast_weight.RequiresGradient(), x), If(x.RequiresGradient(), cast_weight)});
 }
 
@@ -364,7 +409,7 @@ Tensor Kernels::LayerNorm(Tensor x, const Tensor& weight, const Tensor& bias) {
   const Tensor deviation = graph_.New(rows, type, "1/deviation");
   Tensor output = graph_.New(x.shape, x.type);
   graph_.Record(output, {{x}, {weight}, {bias}}, {&x, &mean, &deviation});
-  return output;
+  return Elementwise(std::move(output), {&x, &mean, &deviation});
 }
 
 Tensor Kernels::Embedding(const Tensor& weight, const Tensor& indices, const Shape& shape) {

@@ -17,6 +17,13 @@
 
 namespace fourpiles {
 
+// Which gradients are added by the kernels that make them to buffers that are there already.
+enum class DirectGradients {
+  kNone,
+  kLinear,  // of the weights of linear layers
+  kAll,
+};
+
 // Where frameworks and their versions differ.
 struct Framework {
   // mean() keeps its input for the backward pass: PyTorch up to 2.1 (pytorch#109935).
@@ -38,6 +45,12 @@ struct Framework {
   bool shift_copies_logits = false;
   // Bytes of the state of random numbers that a region which is run again keeps on the device.
   std::int64_t random_state_bytes = 0;
+  DirectGradients direct_gradients = DirectGradients::kNone;
+  // The results of elementwise kernels, casts and norms are not kept: the backward pass computes
+  // them again from what they were made of. Masks of dropout are, from the seed.
+  bool recomputes_elementwise = false;
+  // How much llm.c computes again: 1 GELU, 2 layer norms as well (train_gpt2.cu, option -r).
+  int recompute_level = 0;
   // Convolutions run on the processor, whose kernels reorder or unfold their tensors.
   bool on_processor = false;
 };
@@ -115,9 +128,14 @@ class Kernels {
   Tensor KeepInPlace(const KernelKind& kind, Tensor x);
   // All of them in one new tensor; their gradients are views of its.
   Tensor Stack(const KernelKind& kind, std::span<const Tensor> parts, const Shape& shape);
-  // A node whose output takes the place of x.
+  // A node whose output takes the place of x; `gradient`: how that of x comes out of its own.
   Tensor InPlace(const KernelKind& kind, Tensor x, const Tensor& other,
-                 std::initializer_list<const Tensor*> saved);
+                 std::initializer_list<const Tensor*> saved, Gradient gradient = Gradient::kSame);
+  // A node whose output stands in a buffer that others use too.
+  Tensor Into(const KernelKind& kind, const Tensor& buffer, std::initializer_list<Input> inputs,
+              std::initializer_list<const Tensor*> saved);
+  // The output of an elementwise kernel that was made of these.
+  Tensor Elementwise(Tensor output, std::initializer_list<const Tensor*> sources) const;
   // A tensor that needs no gradient: indices, masks, tables, statistics.
   Tensor Constant(const Shape& shape, const ElementType& type, const char* slot);
 

@@ -7,6 +7,7 @@
 // Nothing is computed but sizes.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -97,6 +98,7 @@ class Tensor {
         type(other.type),
         storage(other.storage),
         edge(other.edge),
+        made_of(other.made_of),
         memory_(other.memory_) {
     if (memory_ != nullptr) {
       memory_->Hold(storage);
@@ -107,12 +109,14 @@ class Tensor {
         type(other.type),
         storage(std::exchange(other.storage, kNothing)),
         edge(other.edge),
+        made_of(std::move(other.made_of)),
         memory_(std::exchange(other.memory_, nullptr)) {}
   Tensor& operator=(Tensor other) noexcept {
     std::swap(shape, other.shape);
     std::swap(type, other.type);
     std::swap(storage, other.storage);
     std::swap(edge, other.edge);
+    std::swap(made_of, other.made_of);
     std::swap(memory_, other.memory_);
     return *this;
   }
@@ -128,6 +132,8 @@ class Tensor {
   ElementType type = {};
   std::int32_t storage = kNothing;  // in the tape, or none: resident
   std::int32_t edge = kNothing;     // where its gradient goes, or none: it needs no gradient
+  // Where the backward pass computes it again rather than keep it: what it is computed from.
+  std::shared_ptr<const std::vector<Tensor>> made_of = {};
 
  private:
   Memory* memory_ = nullptr;

@@ -153,6 +153,12 @@ void Player::Begin(std::int32_t action, const KernelKind& kind) {
 }
 
 Result<void> Player::CheckOperators() const {
+  if (profile_.allocates_once && part_.recompute.kind != RecomputeKind::kNone) {
+    return WrongUsage({.where = "--recompute",
+                       .found = fmt::format("{} does not run layers again", profile_.name),
+                       .expected = "expected none",
+                       .hint = "--implementation llm.c-r2 computes GELU and layer norms again"});
+  }
   for (const Block& block : network_.blocks) {
     for (const Operator& op : block.operators) {
       if (!profile_.lower_bound && profile_.RuleOf(op.kind) == nullptr) {
@@ -207,6 +213,9 @@ Result<Tape> Player::Finished() {
     tape_.moments.push_back(*kernel);
     return TooLarge(MomentName(tape_, std::ssize(tape_.moments) - 1));
   }
+  if (profile_.allocates_once) {
+    AllocateOnce(tape_);
+  }
   TRY_VOID(CheckTape(tape_));
   return std::move(tape_);
 }
@@ -225,7 +234,9 @@ Tensor Player::ParameterTensor(const Action& action, const ParameterUse& use, st
   if (parameter.trainable) {
     std::int32_t& edge = leaves_[Index(number)].Edge(own ? action.layer : 0, use.parameter, copy);
     if (edge == kNothing) {
-      edge = graph_.NewLeaf(part_.gradients);
+      const bool direct = part_.gradients == GradientUse::kAdded &&
+                          profile_.framework.direct_gradients == DirectGradients::kAll;
+      edge = graph_.NewLeaf(direct ? GradientUse::kDirect : part_.gradients);
     }
     tensor.edge = edge;
   }
@@ -276,6 +287,7 @@ void Player::RunRegion(Stage& stage, const Action& action, Range ops) {
   std::vector<Tensor> inputs;
   for (const Value value : InputsOf(block, ops)) {
     inputs.push_back(stage.Peek(value));
+    inputs.back().made_of = {};  // it is there as the region begins
     region.inputs.emplace_back(value, inputs.back());
   }
   const bool was_recording = graph_.IsRecording();
@@ -313,7 +325,9 @@ Tensor Player::RunBlock(const Action& action, Tensor x) {
   } else {
     RunOperators(stage, block, all, running_);
   }
-  return stage.TakeValue(block.operators.back().outputs.front());
+  Tensor output = stage.TakeValue(block.operators.back().outputs.front());
+  output.made_of = {};  // a block is compiled for itself
+  return output;
 }
 
 // An action that stands for several layers has a tensor that stands for all that they hand to one

@@ -1,134 +1,50 @@
 #include "step/profile.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/nearest_name.h"
+#include "base/try.h"
+#include "step/profiles.h"
 #include "step/rules.h"
 
 namespace fourpiles {
 namespace {
 
-void Set(Profile& profile, OperatorKind kind, Rule rule) {
-  profile.rules[static_cast<std::size_t>(kind)] = rule;
-}
-
-// PyTorch run operator by operator, with the modules of transformers.
-Profile PyTorch() {
-  Profile profile = {
-      .name = "pytorch",
-      .summary = "PyTorch 2.2 and later on CUDA, run operator by operator",
-      .source = "PyTorch, tools/autograd/derivatives.yaml; transformers, modeling files"};
-  constexpr std::pair<OperatorKind, Rule> kRules[] = {
-      {OperatorKind::kEmbedding, EmbeddingRule},
-      {OperatorKind::kPositions, PositionsRule},
-      {OperatorKind::kTokenTypes, TokenTypesRule},
-      {OperatorKind::kConstant, ConstantRule},
-      {OperatorKind::kImages, ImagesRule},
-      {OperatorKind::kInputGradient, InputGradientRule},
-      {OperatorKind::kPrependToken, PrependTokenRule},
-      {OperatorKind::kConcatChannels, ConcatChannelsRule},
-      {OperatorKind::kBroadcastAdd, BroadcastAddRule},
-      {OperatorKind::kPatches, PatchesRule},
-      {OperatorKind::kLinear, LinearRule},
-      {OperatorKind::kLayerNorm, LayerNormRule},
-      {OperatorKind::kRmsNorm, ComposedRmsNormRule},
-      {OperatorKind::kRotary, ComposedRotaryRule},
-      {OperatorKind::kSplit, SplitRule},
-      {OperatorKind::kConcat, ConcatRule},
-      {OperatorKind::kAttention, SdpaAttentionRule},
-      {OperatorKind::kActivation, ActivationRule},
-      {OperatorKind::kGate, ComposedGateRule},
-      {OperatorKind::kMultiply, MultiplyRule},
-      {OperatorKind::kScale, ScaleRule},
-      {OperatorKind::kAdd, AddRule},
-      {OperatorKind::kDropout, DropoutRule},
-      {OperatorKind::kExperts, ExpertsRule},
-      {OperatorKind::kFirstToken, FirstTokenRule},
-      {OperatorKind::kLoss, PlainLossRule},
-      {OperatorKind::kMeanSquare, MeanSquareRule},
-      {OperatorKind::kConvolution, ConvolutionRule},
-      {OperatorKind::kBatchNorm, BatchNormRule},
-      {OperatorKind::kGroupNorm, GroupNormRule},
-      {OperatorKind::kMaxPool, MaxPoolRule},
-      {OperatorKind::kMeanPool, MeanPoolRule},
-      {OperatorKind::kUpsample, UpsampleRule},
-      {OperatorKind::kPixelAttention, PixelAttentionRule},
-      {OperatorKind::kLstm, LstmRule},
-  };
-  for (const auto& [kind, rule] : kRules) {
-    Set(profile, kind, rule);
-  }
-  return profile;
-}
-
-// Debian's build of 1.13.1, on which tests/truth was measured.
-Profile PyTorch113OnCpu() {
-  Profile profile = PyTorch();
-  profile.name = "pytorch-1.13-cpu";
-  profile.summary = "PyTorch 1.13 on the processor, run operator by operator";
-  profile.framework = {.mean_keeps_input = true,
-                       .dropout_keeps_float_mask = true,
-                       .norms_keep_input_format = true,
-                       .autocast_float32 = false,
-                       .rotary_casts_per_use = true,
-                       .masks_are_buffers = true,
-                       .shift_copies_logits = true,
-                       .random_state_bytes = 5056,
-                       .on_processor = true};
-  return profile;
-}
-
-// PyTorch up to 2.1.
-Profile PyTorch21() {
-  Profile profile = PyTorch();
-  profile.name = "pytorch-2.1";
-  profile.summary = "PyTorch up to 2.1 on CUDA, whose mean() keeps its input";
-  profile.framework.mean_keeps_input = true;
-  profile.framework.shift_copies_logits = true;
-  return profile;
-}
-
-// Liger-Kernel's fused RMS norm, SwiGLU, rotary embeddings and output layer with loss.
-Profile Liger() {
-  Profile profile = PyTorch();
-  profile.name = "liger";
-  profile.summary = "PyTorch with the kernels of Liger-Kernel";
-  profile.source = "Hsu et al. 2024, Liger Kernel, arXiv 2410.10989; Liger-Kernel, ops";
-  Set(profile, OperatorKind::kRmsNorm, FusedRmsNormRule);
-  Set(profile, OperatorKind::kGate, FusedGateRule);
-  Set(profile, OperatorKind::kRotary, FusedRotaryRule);
-  Set(profile, OperatorKind::kLoss, FusedLinearLossRule);
-  return profile;
-}
-
 using MakeProfile = Profile (*)();
-constexpr MakeProfile kProfiles[] = {PyTorch, PyTorch21, PyTorch113OnCpu, Liger};
+constexpr MakeProfile kProfiles[] = {
+    PyTorch,  PyTorch21, PyTorch113OnCpu, PyTorchCompile,       Liger,
+    Megatron, LlmC,      LlmCKeepingGelu, LlmCRecomputingNorms, LitGpt};
 
-Rule RuleOf(AttentionKind kind) {
-  switch (kind) {
-    case AttentionKind::kEager:
-      return EagerAttentionRule;
-    case AttentionKind::kSdpa:
-      return SdpaAttentionRule;
-    case AttentionKind::kFlash:
-      break;
-  }
-  return FlashAttentionRule;
-}
+// What is chosen of an implementation. Rules and names are numbered by kind.
+struct Choice {
+  std::string_view what;  // "attention"
+  std::string_view where;
+  OperatorKind op;
+  std::span<const Rule> rules;
+  std::vector<std::string_view> names;
+};
 
-Rule RuleOf(LossKind kind) {
-  switch (kind) {
-    case LossKind::kPlain:
-      return PlainLossRule;
-    case LossKind::kFused:
-      return FusedLossRule;
-    case LossKind::kChunked:
-      break;
+Result<void> Choose(Profile& profile, const Choice& choice, std::size_t chosen) {
+  if (choice.rules[chosen] != nullptr) {
+    SetRule(profile, choice.op, choice.rules[chosen]);
+    return {};
   }
-  return ChunkedLossRule;
+  std::vector<std::string_view> known;
+  for (std::size_t kind = 0; kind < choice.rules.size(); ++kind) {
+    if (choice.rules[kind] != nullptr) {
+      known.push_back(choice.names[kind]);
+    }
+  }
+  return WrongUsage(
+      {.where = std::string(choice.where),
+       .found = fmt::format("{} has no {} {}", profile.name, choice.names[chosen], choice.what),
+       .expected = fmt::format("expected {}", fmt::join(known, " or ")),
+       .hint = fmt::format("leave it out for that of {}, or choose another implementation",
+                           profile.name)});
 }
 
 }  // namespace
@@ -170,23 +86,39 @@ Result<Profile> FindProfile(std::string_view name, const ProfileChoices& choices
   const std::vector<std::string_view> names = ImplementationNames();
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) {
-    return WrongUsage(
-        {.where = std::string(where),
-         .found = fmt::format("unknown implementation \"{}\"{}", name, DidYouMean(name, names)),
-         .hint = fmt::format("known: {}", fmt::join(names, ", "))});
+    return WrongUsage({.where = std::string(where),
+                       .found = fmt::format("unknown implementation \"{}\"", name),
+                       .expected = DidYouMean(name, names),
+                       .hint = fmt::format("known: {}", fmt::join(names, ", "))});
   }
   Profile profile = kProfiles[found - names.begin()]();
   if (choices.attention) {
-    Set(profile, OperatorKind::kAttention, RuleOf(*choices.attention));
+    const Choice choice = {.what = "attention",
+                           .where = choices.attention_where,
+                           .op = OperatorKind::kAttention,
+                           .rules = profile.attention,
+                           .names = {Name(AttentionKind::kEager), Name(AttentionKind::kSdpa),
+                                     Name(AttentionKind::kFlash)}};
+    TRY_VOID(Choose(profile, choice, static_cast<std::size_t>(*choices.attention)));
   }
   if (choices.loss) {
-    Set(profile, OperatorKind::kLoss, RuleOf(*choices.loss));
+    const Choice choice = {
+        .what = "loss",
+        .where = choices.loss_where,
+        .op = OperatorKind::kLoss,
+        .rules = profile.loss,
+        .names = {Name(LossKind::kPlain), Name(LossKind::kFused), Name(LossKind::kChunked)}};
+    TRY_VOID(Choose(profile, choice, static_cast<std::size_t>(*choices.loss)));
   }
   return profile;
 }
 
+void SetRule(Profile& profile, OperatorKind kind, Rule rule) {
+  profile.rules[static_cast<std::size_t>(kind)] = rule;
+}
+
 void UseFusedNorms(Profile& profile) {
-  Set(profile, OperatorKind::kRmsNorm, FusedRmsNormRule);
+  SetRule(profile, OperatorKind::kRmsNorm, FusedRmsNormRule);
 }
 
 Profile LowerBound() {

@@ -19,6 +19,9 @@ enum class LossKind { kPlain, kFused, kChunked };
 std::string_view Name(AttentionKind kind);  // "sdpa"
 std::string_view Name(LossKind kind);       // "chunked"
 
+inline constexpr std::size_t kAttentionKinds = 3;
+inline constexpr std::size_t kLossKinds = 3;
+
 struct Profile {
   std::string_view name = {};
   std::string_view summary = {};
@@ -26,6 +29,12 @@ struct Profile {
   Framework framework = {};
   // Of each kind of operator; null where the framework has no such kernel.
   std::array<Rule, kOperatorKinds> rules = {};
+  // Of each kind that may be chosen; null where the implementation lacks it.
+  std::array<Rule, kAttentionKinds> attention = {};
+  std::array<Rule, kLossKinds> loss = {};
+  // The rows of the vocabulary's weights are padded to a multiple of this (PadVocabulary).
+  std::int64_t vocabulary_multiple = 1;
+  bool allocates_once = false;  // all its memory, before the first step
   // Of every numbered layer its output is kept, and nothing else is counted: the least that any
   // implementation keeps. Rules are not used.
   bool lower_bound = false;
@@ -37,6 +46,8 @@ struct Profile {
 struct ProfileChoices {
   std::optional<AttentionKind> attention = {};  // else the implementation's own
   std::optional<LossKind> loss = {};
+  std::string_view attention_where = "--attention";
+  std::string_view loss_where = "--loss";
 };
 
 // Every implementation by name, "pytorch" first.

@@ -25,8 +25,12 @@ struct Batch {
 struct PassTensors {
   Tensor cos = {};
   Tensor sin = {};
-  Tensor mask = {};    // added to the scores of attention
-  Tensor logits = {};  // where they are returned beside the loss, to the end of the backward pass
+  Tensor mask = {};  // added to the scores of attention
+  // Where they are returned beside the loss: to the end of the backward pass.
+  std::vector<Tensor> logits = {};
+  // Buffers that all layers write to, where the framework has such (llm.c).
+  Tensor activated = {};
+  Tensor normed = {};
 };
 
 // One block while its forward pass runs: the values that its operators made, each held until its

@@ -1,11 +1,13 @@
 #pragma once
 
-// The rules of PyTorch and of the networks written for it, one function an operator. Profiles
-// (profiles.cc) put them together.
+// The rules of frameworks and of the networks written for them, one function an operator. Profiles
+// (profiles.h) put them together.
 
 #include "step/rule.h"
 
 namespace fourpiles {
+
+// --- PyTorch and transformers ---
 
 // rules_layers.cc
 void EmbeddingRule(Stage& stage, const Operator& op);
@@ -61,5 +63,51 @@ void PixelAttentionRule(Stage& stage, const Operator& op);
 
 // rules_recurrent.cc
 void LstmRule(Stage& stage, const Operator& op);
+
+// --- Other implementations ---
+
+// rules_compile.cc
+void CompiledLossRule(Stage& stage, const Operator& op);
+
+// rules_megatron.cc
+void InPlaceDropoutRule(Stage& stage, const Operator& op);
+void MegatronEagerAttentionRule(Stage& stage, const Operator& op);
+void MegatronFlashAttentionRule(Stage& stage, const Operator& op);
+void MegatronLossRule(Stage& stage, const Operator& op);
+
+// rules_llmc.cc
+void LlmcPositionsRule(Stage& stage, const Operator& op);
+void LlmcLayerNormRule(Stage& stage, const Operator& op);
+void LlmcActivationRule(Stage& stage, const Operator& op);
+void LlmcLossRule(Stage& stage, const Operator& op);
+
+// rules_litgpt.cc
+void LitGptLinearRule(Stage& stage, const Operator& op);
+void LitGptRmsNormRule(Stage& stage, const Operator& op);
+void LitGptRotaryRule(Stage& stage, const Operator& op);
+void LitGptLossRule(Stage& stage, const Operator& op);
+
+// --- What rules share ---
+
+// rules_attention.cc: the sizes of attention, and a key or value once for every query head.
+struct AttentionSizes {
+  std::int64_t batch = 1;
+  std::int64_t tokens = 1;
+  std::int64_t heads = 1;
+  std::int64_t key_value_heads = 1;
+  std::int64_t width = 1;        // of a query and a key
+  std::int64_t value_width = 1;  // of a value
+};
+AttentionSizes SizesOf(const Operator& op, const Tensor& q);
+Tensor Repeated(Stage& stage, Tensor x, const AttentionSizes& sizes, std::int64_t width);
+
+// rules_layers.cc: y + B(A(dropout(x))) × scale.
+Tensor WithAdapter(Stage& stage, const Operator& op, Tensor x, Tensor y);
+
+// rules_loss.cc: tokens; the output layer, where the loss has one; log-probabilities and the
+// negative log-likelihood, in float32 (torch/nn/functional.py, cross_entropy).
+std::int64_t Rows(const Tensor& logits);
+Tensor Logits(Stage& stage, const Operator& op, Tensor x);
+Tensor CrossEntropy(Kernels& kernels, Tensor logits, const Tensor& targets);
 
 }  // namespace fourpiles

@@ -29,14 +29,7 @@ Tensor Table(Stage& stage, const Tensor& x, std::int64_t width, const char* name
   return of_pass;
 }
 
-struct AttentionSizes {
-  std::int64_t batch = 1;
-  std::int64_t tokens = 1;
-  std::int64_t heads = 1;
-  std::int64_t key_value_heads = 1;
-  std::int64_t width = 1;        // of a query and a key
-  std::int64_t value_width = 1;  // of a value
-};
+}  // namespace
 
 AttentionSizes SizesOf(const Operator& op, const Tensor& q) {
   return {.batch = q.shape.lengths[0],
@@ -55,8 +48,6 @@ Tensor Repeated(Stage& stage, Tensor x, const AttentionSizes& sizes, std::int64_
   return stage.kernels.Repeat(std::move(x),
                               ShapeOf({sizes.batch, sizes.heads, sizes.tokens, width}));
 }
-
-}  // namespace
 
 // x × cos + (−x₂, x₁) × sin (Su et al. 2021, RoFormer, section 3.4.2; transformers,
 // apply_rotary_pos_emb).
@@ -78,7 +69,8 @@ void FusedRotaryRule(Stage& stage, const Operator& op) {
   const Tensor x = stage.Take(op);
   const Tensor cos = Table(stage, x, op.widths.front(), "cos", stage.pass->cos);
   const Tensor sin = Table(stage, x, op.widths.front(), "sin", stage.pass->sin);
-  stage.Put(op, stage.kernels.Fused(kFusedRotary, x.shape, x.type, {{x}}, {&cos, &sin}));
+  Tensor y = stage.kernels.Fused(kFusedRotary, x.shape, x.type, {{x}}, {&cos, &sin});
+  stage.Put(op, stage.kernels.Elementwise(std::move(y), {&x}));
 }
 
 namespace {

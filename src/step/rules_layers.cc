@@ -44,9 +44,7 @@ void ConstantRule(Stage& stage, const Operator& op) {
   stage.Put(op, std::move(parameter));
 }
 
-namespace {
-
-// y + B(A(dropout(x))) × scale (Hu et al. 2021, LoRA, section 4.1; peft/tuners/lora/layer.py).
+// (Hu et al. 2021, LoRA, section 4.1; peft/tuners/lora/layer.py).
 Tensor WithAdapter(Stage& stage, const Operator& op, Tensor x, Tensor y) {
   Kernels& kernels = stage.kernels;
   const Tensor down = stage.Parameter(op, op.parameters.size() - 2);
@@ -63,8 +61,6 @@ Tensor WithAdapter(Stage& stage, const Operator& op, Tensor x, Tensor y) {
   z = kernels.Cast(std::move(z), y.type);
   return kernels.Add(y, z);
 }
-
-}  // namespace
 
 void LinearRule(Stage& stage, const Operator& op) {
   Tensor x = stage.Take(op);
@@ -112,7 +108,8 @@ void FusedRmsNormRule(Stage& stage, const Operator& op) {
   const Tensor weight = stage.Parameter(op, 0);
   const Tensor root = stage.kernels.Constant(x.shape.WithLast(1), kFloat32, "1/rms");
   const ElementType& type = weight.type.bits > x.type.bits ? weight.type : x.type;
-  stage.Put(op, stage.kernels.Fused(kFusedNorm, x.shape, type, {{x}, {weight}}, {&x, &root}));
+  Tensor y = stage.kernels.Fused(kFusedNorm, x.shape, type, {{x}, {weight}}, {&x, &root});
+  stage.Put(op, stage.kernels.Elementwise(std::move(y), {&x, &root}));
 }
 
 namespace {
@@ -161,8 +158,8 @@ void ComposedGateRule(Stage& stage, const Operator& op) {
 void FusedGateRule(Stage& stage, const Operator& op) {
   const Tensor gate = stage.Take(op, 0);
   const Tensor up = stage.Take(op, 1);
-  stage.Put(op,
-            stage.kernels.Fused(kFusedGate, gate.shape, gate.type, {{gate}, {up}}, {&gate, &up}));
+  Tensor y = stage.kernels.Fused(kFusedGate, gate.shape, gate.type, {{gate}, {up}}, {&gate, &up});
+  stage.Put(op, stage.kernels.Elementwise(std::move(y), {&gate, &up}));
 }
 
 void MultiplyRule(Stage& stage, const Operator& op) {

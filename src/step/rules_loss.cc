@@ -19,23 +19,6 @@ constexpr KernelKind kFusedLinearLoss = {"fused linear cross entropy",
                                          "Liger-Kernel, ops/fused_linear_cross_entropy.py"};
 constexpr KernelKind kMeanSquare = {"mse_loss", "derivatives.yaml: mse_loss keeps self and target"};
 
-std::int64_t Rows(const Tensor& logits) {
-  std::int64_t rows = 1;
-  for (int i = 0; i + 1 < logits.shape.rank; ++i) {
-    rows *= logits.shape.lengths[static_cast<std::size_t>(i)];
-  }
-  return rows;
-}
-
-// The output layer, where the loss has one.
-Tensor Logits(Stage& stage, const Operator& op, Tensor x) {
-  if (op.parameters.empty()) {
-    return x;
-  }
-  const Tensor bias = op.parameters.size() > 1 ? stage.Parameter(op, 1) : Tensor();
-  return stage.kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front());
-}
-
 struct Targets {
   Tensor logits = {};
   Tensor copied = {};  // targets that are no longer those of the batch
@@ -63,16 +46,30 @@ Targets Shifted(Stage& stage, const Operator& op, Tensor logits) {
   return targets;
 }
 
-// In float32: log-probabilities, then the negative log-likelihood (torch/nn/functional.py,
-// cross_entropy).
+}  // namespace
+
+std::int64_t Rows(const Tensor& logits) {
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < logits.shape.rank; ++i) {
+    rows *= logits.shape.lengths[static_cast<std::size_t>(i)];
+  }
+  return rows;
+}
+
+Tensor Logits(Stage& stage, const Operator& op, Tensor x) {
+  if (op.parameters.empty()) {
+    return x;
+  }
+  const Tensor bias = op.parameters.size() > 1 ? stage.Parameter(op, 1) : Tensor();
+  return stage.kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front());
+}
+
 Tensor CrossEntropy(Kernels& kernels, Tensor logits, const Tensor& targets) {
   Tensor log_probabilities = kernels.KeepOutput(kLogSoftmax, logits);
   const Tensor total = kernels.Constant(ShapeOf({1}), kFloat32, "total weight");
   return kernels.Fused(kNll, ShapeOf({1}), kFloat32, {{log_probabilities}},
                        {&log_probabilities, &targets, &total});
 }
-
-}  // namespace
 
 // As transformers compute it, from logits in float32 (loss/loss_utils.py).
 void PlainLossRule(Stage& stage, const Operator& op) {
@@ -81,7 +78,7 @@ void PlainLossRule(Stage& stage, const Operator& op) {
   logits = stage.kernels.Cast(std::move(logits), kFloat32);
   if (op.keeps_logits) {
     const bool as_cast = op.shifted && stage.kernels.framework().shift_copies_logits;
-    stage.pass->logits = as_cast ? logits : std::move(as_they_are);
+    stage.pass->logits = {as_cast ? logits : std::move(as_they_are)};
   }
   Targets targets = Shifted(stage, op, std::move(logits));
   stage.Put(op, CrossEntropy(stage.kernels, std::move(targets.logits), targets.copied));
@@ -133,9 +130,10 @@ void FusedLinearLossRule(Stage& stage, const Operator& op) {
     const Tensor logits =
         kernels.Constant(ShapeOf({std::min(chunk, rows), classes}), x.type, "logits of a chunk");
   }
-  stage.Put(op, kernels.Fused(kFusedLinearLoss, ShapeOf({1}), kFloat32,
-                              {{x, Gradient::kKept}, {weight, Gradient::kKept}},
-                              {&input_gradient, &weight_gradient}));
+  stage.Put(op,
+            kernels.Fused(kFusedLinearLoss, ShapeOf({1}), kFloat32,
+                          {{x, Gradient::kKept}, {weight, Gradient::kKept}},
+                          {x.RequiresGradient() ? &input_gradient : nullptr, &weight_gradient}));
 }
 
 void MeanSquareRule(Stage& stage, const Operator& op) {

@@ -120,6 +120,23 @@ Bytes SavedActivations(const Tape& tape) {
   return saved;
 }
 
+void AllocateOnce(Tape& tape) {
+  const Moment end = tape.forward_ends.empty() ? kAlways : tape.forward_ends.front();
+  const auto is_reused = [&](const Storage& storage) {
+    const bool kept = storage.pile == Pile::kActivations && storage.born < end;
+    const bool temporary = storage.pile == Pile::kActivations || storage.pile == Pile::kWorkspace;
+    const bool of_the_step = ActionOf(tape, storage.born).kind == ActionKind::kStep;
+    return storage.text < 0 && temporary && !kept && !of_the_step;
+  };
+  std::erase_if(tape.storages, is_reused);
+  for (Storage& storage : tape.storages) {
+    if (storage.text < 0 && storage.pile == Pile::kActivations) {
+      storage.born = 0;
+      storage.dies = kAlways;
+    }
+  }
+}
+
 Result<void> CheckTape(const Tape& tape) {
   Checked sum = 0;
   for (const Storage& storage : tape.storages) {

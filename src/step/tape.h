@@ -59,6 +59,10 @@ std::map<Pile, Bytes> PilesAt(const Tape& tape, Place place, Moment moment);
 // Activations on the device that outlive the last forward pass, without the batch itself.
 Bytes SavedActivations(const Tape& tape);
 
+// As a framework does that allocates everything once: what the first forward pass kept is there
+// from the first action to the last, and the other kernels write into it.
+void AllocateOnce(Tape& tape);
+
 // Refuses a tape whose storages together pass 2^53 bytes; the functions above may be asked
 // afterwards.
 Result<void> CheckTape(const Tape& tape);

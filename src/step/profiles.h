@@ -1,0 +1,25 @@
+#pragma once
+
+// The profile of each implementation, by file.
+
+#include "step/profile.h"
+
+namespace fourpiles {
+
+void SetRule(Profile& profile, OperatorKind kind, Rule rule);
+
+// profiles_pytorch.cc
+Profile PyTorch();
+Profile PyTorch21();
+Profile PyTorch113OnCpu();
+Profile PyTorchCompile();
+Profile Liger();
+
+// profiles_frameworks.cc
+Profile Megatron();
+Profile LlmC();
+Profile LlmCKeepingGelu();
+Profile LlmCRecomputingNorms();
+Profile LitGpt();
+
+}  // namespace fourpiles

@@ -1,0 +1,119 @@
+// PyTorch, its versions, and what is added to it.
+
+#include <utility>
+
+#include "step/profiles.h"
+#include "step/rules.h"
+
+namespace fourpiles {
+
+// PyTorch run operator by operator, with the modules of transformers.
+Profile PyTorch() {
+  Profile profile = {
+      .name = "pytorch",
+      .summary = "PyTorch 2.2 and later on CUDA, run operator by operator",
+      .source = "PyTorch, tools/autograd/derivatives.yaml; transformers, modeling files"};
+  constexpr std::pair<OperatorKind, Rule> kRules[] = {
+      {OperatorKind::kEmbedding, EmbeddingRule},
+      {OperatorKind::kPositions, PositionsRule},
+      {OperatorKind::kTokenTypes, TokenTypesRule},
+      {OperatorKind::kConstant, ConstantRule},
+      {OperatorKind::kImages, ImagesRule},
+      {OperatorKind::kInputGradient, InputGradientRule},
+      {OperatorKind::kPrependToken, PrependTokenRule},
+      {OperatorKind::kConcatChannels, ConcatChannelsRule},
+      {OperatorKind::kBroadcastAdd, BroadcastAddRule},
+      {OperatorKind::kPatches, PatchesRule},
+      {OperatorKind::kLinear, LinearRule},
+      {OperatorKind::kLayerNorm, LayerNormRule},
+      {OperatorKind::kRmsNorm, ComposedRmsNormRule},
+      {OperatorKind::kRotary, ComposedRotaryRule},
+      {OperatorKind::kSplit, SplitRule},
+      {OperatorKind::kConcat, ConcatRule},
+      {OperatorKind::kAttention, SdpaAttentionRule},
+      {OperatorKind::kActivation, ActivationRule},
+      {OperatorKind::kGate, ComposedGateRule},
+      {OperatorKind::kMultiply, MultiplyRule},
+      {OperatorKind::kScale, ScaleRule},
+      {OperatorKind::kAdd, AddRule},
+      {OperatorKind::kDropout, DropoutRule},
+      {OperatorKind::kExperts, ExpertsRule},
+      {OperatorKind::kFirstToken, FirstTokenRule},
+      {OperatorKind::kLoss, PlainLossRule},
+      {OperatorKind::kMeanSquare, MeanSquareRule},
+      {OperatorKind::kConvolution, ConvolutionRule},
+      {OperatorKind::kBatchNorm, BatchNormRule},
+      {OperatorKind::kGroupNorm, GroupNormRule},
+      {OperatorKind::kMaxPool, MaxPoolRule},
+      {OperatorKind::kMeanPool, MeanPoolRule},
+      {OperatorKind::kUpsample, UpsampleRule},
+      {OperatorKind::kPixelAttention, PixelAttentionRule},
+      {OperatorKind::kLstm, LstmRule},
+  };
+  for (const auto& [kind, rule] : kRules) {
+    SetRule(profile, kind, rule);
+  }
+  profile.attention = {EagerAttentionRule, SdpaAttentionRule, FlashAttentionRule};
+  profile.loss = {PlainLossRule, FusedLossRule, ChunkedLossRule};
+  return profile;
+}
+
+// Debian's build of 1.13.1, on which tests/truth was measured.
+Profile PyTorch113OnCpu() {
+  Profile profile = PyTorch();
+  profile.name = "pytorch-1.13-cpu";
+  profile.summary = "PyTorch 1.13 on the processor, run operator by operator";
+  profile.framework = {.mean_keeps_input = true,
+                       .dropout_keeps_float_mask = true,
+                       .norms_keep_input_format = true,
+                       .autocast_float32 = false,
+                       .rotary_casts_per_use = true,
+                       .masks_are_buffers = true,
+                       .shift_copies_logits = true,
+                       .random_state_bytes = 5056,
+                       .on_processor = true};
+  return profile;
+}
+
+// PyTorch up to 2.1.
+Profile PyTorch21() {
+  Profile profile = PyTorch();
+  profile.name = "pytorch-2.1";
+  profile.summary = "PyTorch up to 2.1 on CUDA, whose mean() keeps its input";
+  profile.framework.mean_keeps_input = true;
+  profile.framework.shift_copies_logits = true;
+  return profile;
+}
+
+// Liger-Kernel's fused RMS norm, SwiGLU, rotary embeddings and output layer with loss.
+Profile Liger() {
+  Profile profile = PyTorch();
+  profile.name = "liger";
+  profile.summary = "PyTorch with the kernels of Liger-Kernel";
+  profile.source = "Hsu et al. 2024, Liger Kernel, arXiv 2410.10989; Liger-Kernel, ops";
+  SetRule(profile, OperatorKind::kRmsNorm, FusedRmsNormRule);
+  SetRule(profile, OperatorKind::kGate, FusedGateRule);
+  SetRule(profile, OperatorKind::kRotary, FusedRotaryRule);
+  SetRule(profile, OperatorKind::kLoss, FusedLinearLossRule);
+  return profile;
+}
+
+// A model of what the partitioner decides, not a run of it: see rules_compile.cc.
+Profile PyTorchCompile() {
+  Profile profile = PyTorch();
+  profile.name = "pytorch-compile";
+  profile.summary = "PyTorch with torch.compile, as a model of what its partitioner keeps";
+  profile.source = "PyTorch, functorch/_functorch/partitioners.py, min_cut_rematerialization";
+  profile.framework.recomputes_elementwise = true;
+  SetRule(profile, OperatorKind::kRmsNorm, FusedRmsNormRule);
+  SetRule(profile, OperatorKind::kGate, FusedGateRule);
+  SetRule(profile, OperatorKind::kRotary, FusedRotaryRule);
+  SetRule(profile, OperatorKind::kLoss, CompiledLossRule);
+  // Inductor makes a fused kernel of attention that is written step by step
+  // (_inductor/fx_passes/fuse_attention.py), or does not: that is not modelled.
+  profile.attention = {nullptr, SdpaAttentionRule, FlashAttentionRule};
+  profile.loss = {CompiledLossRule, FusedLossRule, ChunkedLossRule};
+  return profile;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,32 @@
+// torch.compile. Its partitioner (functorch/_functorch/partitioners.py, min_cut_rematerialization)
+// cuts the joint graph of forward and backward pass where the least crosses: results of matrix
+// products, attention and reductions are kept, and what is elementwise is computed again from them.
+// Framework::recomputes_elementwise is that as a rule of its own, without the graph; only the loss
+// needs one more.
+
+#include <utility>
+
+#include "step/rules.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr KernelKind kCompiledLoss = {
+    "cross entropy",
+    "partitioners.py: log-probabilities are computed again from logits and their "
+    "log-sum-exp, a reduction, which is kept"};
+
+}  // namespace
+
+// Casts, softmax and the choice of the target are one kernel over the logits as they are.
+void CompiledLossRule(Stage& stage, const Operator& op) {
+  Kernels& kernels = stage.kernels;
+  const Tensor logits = Logits(stage, op, stage.Take(op));
+  if (op.keeps_logits) {
+    stage.pass->logits = {logits};
+  }
+  const Tensor sums = kernels.Constant(ShapeOf({Rows(logits)}), kFloat32, "logsumexp");
+  stage.Put(op, kernels.Fused(kCompiledLoss, ShapeOf({1}), kFloat32, {{logits}}, {&logits, &sums}));
+}
+
+}  // namespace fourpiles

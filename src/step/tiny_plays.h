@@ -1,0 +1,19 @@
+#pragma once
+
+// How tests of the profiles play the tiny networks.
+
+#include "step/play.h"
+#include "step/tiny_networks.h"
+
+namespace fourpiles {
+
+// Forward, backward and step of one micro-batch in bfloat16, without residents.
+Part TinyPart(Network network, const Batch& batch);
+Tape Played(const Part& part, std::string_view implementation, const ProfileChoices& choices = {});
+
+// What one more layer keeps for the backward pass.
+std::int64_t KeptByLayer(Network (*make)(const TinySizes&), TinySizes sizes, const Batch& batch,
+                         std::string_view implementation, const ProfileChoices& choices = {},
+                         const Recompute& recompute = {});
+
+}  // namespace fourpiles
