@@ -93,11 +93,11 @@ std::vector<std::string> UnknownsOf(const Job& job) {
   return unknowns;
 }
 
-// Of a file whose config names its format.
+// Of a file whose config names its format. An adapter is not in that file.
 Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   const Network& network = job.model.network;
-  if (!job.from_file || job.kind == JobKind::kServe || !network.stored_format ||
-      !network.quantization.empty()) {
+  if (!job.from_file || job.kind == JobKind::kServe || job.training.adapter ||
+      !network.stored_format || !network.quantization.empty()) {
     return std::nullopt;
   }
   TRY(const Resident weights, WeightStorages(network, *network.stored_format));

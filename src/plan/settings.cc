@@ -44,7 +44,10 @@ constexpr Setting kSettings[] = {
     {"optimizer-kernels", "", "KIND",
      "loop, foreach or fused: what a step needs for a moment (default: the recipe's)", kStep,
      kTraining},
-    {"adapter", "", "SPEC", "lora:rank=16,targets=all-linear", kStep, kTraining, kNotBuilt},
+    {"adapter", "", "SPEC",
+     "train low-rank adapters alone: lora:rank=16,targets=all-linear,dropout=0.05, or "
+     "targets=q_proj+v_proj",
+     kStep, kTraining},
     {"base-format", "", "FORMAT", "number format of frozen weights", kStep, kTraining, kNotBuilt},
     {"first-step", "", "", "the first step instead of a steady one", kStep, kTraining, kNotBuilt},
 

@@ -26,8 +26,8 @@ std::string Cell(std::string_view text) {
 
 std::string BudgetMarkdown(const Budget& budget, const BudgetStyle& style) {
   std::string text =
-      fmt::format("### {}\n\n{} parameters; {}\n\n", Cell(Title(budget)),
-                  PrintGrouped(ParameterCount(budget.job.model.network)), SettingsWords(budget));
+      fmt::format("### {}\n\n{}; {}\n\n", Cell(Title(budget)), ParameterWords(budget),
+                  SettingsWords(budget));
   text += "| pile | bytes | format |\n|---|---:|---|\n";
   for (const Pile pile : PilesOf(budget)) {
     text += fmt::format("| {} | {} | {} |\n", PileWords(pile), PileAmount(budget, pile, style),

@@ -64,9 +64,7 @@ std::string LineTable(const Budget& budget, const BudgetStyle& style) {
 
 std::string BudgetText(const Budget& budget, const BudgetStyle& style) {
   std::string text = Title(budget) + "\n";
-  text +=
-      fmt::format("{} parameters; {}\n\n", PrintGrouped(ParameterCount(budget.job.model.network)),
-                  SettingsWords(budget));
+  text += fmt::format("{}; {}\n\n", ParameterWords(budget), SettingsWords(budget));
   text += PileTable(budget, style) + "\n";
   if (const std::string verdict = VerdictWords(budget, style); !verdict.empty()) {
     text += verdict + "\n\n";

@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include "base/terminal_text.h"
+#include "plan/adapter_setting.h"
 #include "step/lines.h"
+#include "units/print.h"
 
 namespace fourpiles {
 namespace {
@@ -110,7 +112,19 @@ std::string SettingsWords(const Budget& budget) {
   if (training.gradient_accumulation > 1) {
     words += fmt::format(", {} micro-batches a step", training.gradient_accumulation);
   }
+  if (training.adapter) {
+    words += ", adapter " + AdapterSpec(*training.adapter);
+  }
   return training.zero == 0 ? words : words + fmt::format(", ZeRO {}", training.zero);
+}
+
+std::string ParameterWords(const Budget& budget) {
+  const Network& network = budget.job.model.network;
+  std::string words = PrintGrouped(ParameterCount(network)) + " parameters";
+  if (budget.job.training.adapter) {
+    words += fmt::format(", {} of them trained", PrintGrouped(TrainableParameterCount(network)));
+  }
+  return words;
 }
 
 std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {

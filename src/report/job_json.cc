@@ -1,5 +1,7 @@
 #include "report/job_json.h"
 
+#include "plan/adapter_setting.h"
+
 namespace fourpiles {
 namespace {
 
@@ -49,11 +51,17 @@ constexpr Row kRows[] = {
      [](const Job& j) { return Json(j.training.lower_bound ? "lower-bound" : "exact"); }},
     {"activation_format", [](const Job& j) { return Json(j.training.activation_format.name); }},
     {"attention",
-     [](const Job& j) { return j.training.attention ? Json(Name(*j.training.attention)) : Json(); }},
+     [](const Job& j) {
+       return j.training.attention ? Json(Name(*j.training.attention)) : Json();
+     }},
     {"loss", [](const Job& j) { return Word(j.training.loss, j.training.loss_chunks); }},
     {"recompute", [](const Job& j) { return Word(j.training.recompute); }},
     {"implementation", [](const Job& j) { return Json(j.training.implementation); }},
     {"optimizer_kernels", [](const Job& j) { return Json(Name(j.training.step_kernels)); }},
+    {"adapter",
+     [](const Job& j) {
+       return j.training.adapter ? Json(AdapterSpec(*j.training.adapter)) : Json();
+     }},
     {"weights_format", [](const Job& j) { return Json(j.serving.weights_format.name); }},
     {"kv_format_k", [](const Job& j) { return Json(j.serving.key_format.name); }},
     {"kv_format_v", [](const Job& j) { return Json(j.serving.value_format.name); }},
