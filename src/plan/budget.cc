@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "base/try.h"
 #include "plan/cache.h"
 #include "plan/split.h"
@@ -171,6 +172,13 @@ Result<Budget> PlayedBudget(const Job& job) {
     TRY(budget.serving, FiguresOf(job));
   }
   return budget;
+}
+
+Result<Tape> PlayWhole(const Budget& budget) {
+  TRY(const std::vector<Part> parts, SplitTraining(budget.job, LayersPlayed::kEach));
+  const auto part = std::ranges::find(parts, budget.worst_rank, &Part::rank);
+  CHECK(part != parts.end());
+  return Play(*part, budget.job.training.profile);
 }
 
 }  // namespace fourpiles

@@ -70,28 +70,28 @@ Result<std::shared_ptr<const Resident>> TrainingResident(const Job& job, const B
 
 }  // namespace
 
-Result<std::vector<Part>> SplitTraining(const Job& job) {
+Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
   const TrainingJob& training = job.training;
   const Network& network = job.model.network;
   const Batch batch = {.micro_batch_size = training.micro_batch_size,
                        .sequence_length = training.sequence_length,
                        .loss_chunks = training.loss_chunks};
   TRY(std::shared_ptr<const Resident> resident, TrainingResident(job, batch));
-  Part part = {.rank = RankName(job.devices),
-               .ranks = job.devices,
-               .network = Share(network),
-               .resident = std::move(resident),
-               .schedule = TrainingSchedule(network,
-                                            {.micro_batches = training.gradient_accumulation,
-                                             .every_layer = training.recompute.every > 1}),
-               .batch = batch,
-               .numbers = NumbersOf(training.recipe),
-               .activation_format = TypeOf(training.activation_format),
-               .gradients = GradientUseOf(training),
-               .recompute = training.recompute};
-  TRY(part.step_temporaries,
-      StepTemporaries(network, training.optimizer, training.recipe.states, training.step_kernels,
-                      SharesOf(job).optimizer_state));
+  Part part = {
+      .rank = RankName(job.devices),
+      .ranks = job.devices,
+      .network = Share(network),
+      .resident = std::move(resident),
+      .schedule = TrainingSchedule(
+          network, {.micro_batches = training.gradient_accumulation,
+                    .every_layer = layers == LayersPlayed::kEach || training.recompute.every > 1}),
+      .batch = batch,
+      .numbers = NumbersOf(training.recipe),
+      .activation_format = TypeOf(training.activation_format),
+      .gradients = GradientUseOf(training),
+      .recompute = training.recompute};
+  TRY(part.step_temporaries, StepTemporaries(network, training.optimizer, training.recipe.states,
+                                             training.step_kernels, SharesOf(job).optimizer_state));
   return std::vector<Part>{std::move(part)};
 }
 

@@ -48,6 +48,14 @@ void Memory::LetGo(std::int32_t storage) {
   }
 }
 
+void Memory::Keep(std::int32_t storage) {
+  Hold(storage);
+  Assign(storage, Pile::kActivations);
+  if (storage != kNothing && At(storage).kept < 0) {
+    At(storage).kept = std::ssize(tape_.moments) - 1;
+  }
+}
+
 void Memory::Assign(std::int32_t storage, Pile pile) {
   if (storage != kNothing) {
     At(storage).pile = pile;

@@ -43,6 +43,8 @@ class Memory {
   std::int32_t Allocate(const Shape& shape, const ElementType& type, Pile pile, const char* slot);
   void Hold(std::int32_t storage, std::int32_t holders = 1);
   void LetGo(std::int32_t storage);
+  // The kernel that runs holds it for the backward pass.
+  void Keep(std::int32_t storage);
   // From its birth it was part of this pile.
   void Assign(std::int32_t storage, Pile pile);
 

@@ -20,8 +20,8 @@ struct KernelKind {
 
 // One kernel as it ran: a moment of the play.
 struct Kernel {
-  std::int32_t action = 0;         // which of Tape::actions
-  std::int32_t op = -1;            // which operator of the action's block; -1: none
+  std::int32_t action = 0;  // which of Tape::actions
+  std::int32_t op = -1;     // which operator of the action's block; -1: none
   const KernelKind* kind = nullptr;
 };
 
@@ -57,6 +57,7 @@ Peak PeakOf(const Tape& tape, Place place, ActionKind kind);
 std::map<Pile, Bytes> PilesAt(const Tape& tape, Place place, Moment moment);
 
 // Activations on the device that outlive the last forward pass, without the batch itself.
+bool IsSaved(const Tape& tape, const Storage& storage);
 Bytes SavedActivations(const Tape& tape);
 
 // Refuses a tape whose storages together pass 2^53 bytes; the functions above may be asked
