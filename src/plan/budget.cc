@@ -30,8 +30,10 @@ Result<Bytes> StateBytes(const Job& job) {
   }
   const Shares shares = SharesOf(job);
   const TrainingJob& training = job.training;
-  TRY(const Resident weights,
-      WeightStorages(network, training.recipe.weights, shares.weights));
+  TRY(const Resident weights, WeightStorages(network, training.recipe.weights, shares.weights));
+  if (training.evaluates) {
+    return Sum(weights);
+  }
   TRY(const Resident gradients, GradientStorage(network, training.recipe, shares.gradients));
   TRY(const Resident states,
       OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
@@ -98,7 +100,7 @@ std::vector<std::string> UnknownsOf(const Job& job) {
 Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   const Network& network = job.model.network;
   if (!job.from_file || job.kind == JobKind::kServe || job.training.adapter ||
-      !network.stored_format || !network.quantization.empty()) {
+      job.training.evaluates || !network.stored_format || !network.quantization.empty()) {
     return std::nullopt;
   }
   TRY(const Resident weights, WeightStorages(network, *network.stored_format));

@@ -38,6 +38,7 @@ struct TrainingJob {
   Recompute recompute = {};
   StepKernels step_kernels = StepKernels::kFused;
   std::optional<LoraAdapter> adapter = {};  // which the model's network has already
+  bool evaluates = false;                   // a forward pass that keeps nothing, instead of a step
   int zero = 0;                             // stage, 0 to 3
 };
 

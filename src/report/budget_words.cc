@@ -63,6 +63,9 @@ std::vector<Pile> PilesOf(const Budget& budget) {
   if (IsServing(budget)) {
     return {Pile::kWeights, Pile::kKvCache};
   }
+  if (budget.job.training.evaluates) {
+    return {Pile::kWeights, Pile::kActivations, Pile::kWorkspace};
+  }
   return {Pile::kWeights, Pile::kGradients, Pile::kOptimizerState, Pile::kActivations};
 }
 
@@ -90,7 +93,8 @@ std::string PileFormats(const Budget& budget, Pile pile) {
 }
 
 std::string Title(const Budget& budget) {
-  const std::string_view what = IsServing(budget) ? "serving" : "a training step";
+  const std::string_view step = budget.job.training.evaluates ? "an evaluation" : "a training step";
+  const std::string_view what = IsServing(budget) ? "serving" : step;
   return fmt::format("{}: {}{}", EscapeForTerminal(budget.job.model.name), what,
                      DeviceCount(budget));
 }

@@ -62,6 +62,7 @@ constexpr Row kRows[] = {
      [](const Job& j) {
        return j.training.adapter ? Json(AdapterSpec(*j.training.adapter)) : Json();
      }},
+    {"evaluate", [](const Job& j) { return j.training.evaluates ? Json(true) : Json(); }},
     {"weights_format", [](const Job& j) { return Json(j.serving.weights_format.name); }},
     {"kv_format_k", [](const Job& j) { return Json(j.serving.key_format.name); }},
     {"kv_format_v", [](const Job& j) { return Json(j.serving.value_format.name); }},
