@@ -110,10 +110,11 @@ std::string SettingsWords(const Budget& budget) {
         serving.concurrency, serving.concurrency == 1 ? "" : "s", serving.context_length);
   }
   const TrainingJob& training = budget.job.training;
-  std::string words =
-      fmt::format("recipe {}, {}, micro-batch {} × {} tokens", training.recipe.names.id,
-                  training.optimizer.names.id, training.micro_batch_size, training.sequence_length);
-  if (training.gradient_accumulation > 1) {
+  const std::string batch = fmt::format("micro-batch {} × {} tokens", training.micro_batch_size,
+                                        training.sequence_length);
+  std::string words = fmt::format("recipe {}, ", training.recipe.names.id);
+  words += training.evaluates ? batch : training.optimizer.names.id + ", " + batch;
+  if (training.gradient_accumulation > 1 && !training.evaluates) {
     words += fmt::format(", {} micro-batches a step", training.gradient_accumulation);
   }
   if (training.adapter) {
