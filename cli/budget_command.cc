@@ -3,11 +3,15 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "cli/command_line.h"
+#include "base/write_file.h"
 #include "model/text_file.h"
 #include "plan/solve.h"
 #include "report/budget.h"
+#include "report/timeline.h"
 
 namespace fourpiles::cli {
 namespace {
@@ -20,15 +24,24 @@ constexpr Option kOwnOptions[] = {
      .value = "FILE",
      .help = "read the job from a JSON file; options override it"},
     {.name = "--explain",
-     .help = "show each allocation, its formula and source",
+     .help = "show each allocation, its formula and source, and what one layer keeps",
      .count = Count::kFlag},
     {.name = "--markdown", .help = "print Markdown", .count = Count::kFlag},
 };
+
+// Of training alone.
+constexpr Option kTimelineOption = {
+    .name = "--timeline",
+    .value = "FILE",
+    .help = "write what is alive at every moment to FILE.csv or FILE.json"};
 
 // The options of one kind of job, and the names that they point to.
 struct OptionTable {
   explicit OptionTable(JobKind kind) : settings(SettingsOf(kind)), names(2 * settings.size()) {
     options.assign(std::begin(kOwnOptions), std::end(kOwnOptions));
+    if (kind != JobKind::kServe) {
+      options.push_back(kTimelineOption);
+    }
     for (std::size_t i = 0; i < settings.size(); ++i) {
       const Setting& setting = settings[i];
       names[2 * i] = "--" + std::string(setting.name);
@@ -83,6 +96,42 @@ Result<Settings> SettingsFrom(JobKind kind, const Arguments& arguments) {
   return settings;
 }
 
+enum class TimelineFormat { kCsv, kJson };
+
+// By the ending of the file.
+Result<TimelineFormat> TimelineFormatOf(std::string_view path) {
+  if (path.ends_with(".csv")) {
+    return TimelineFormat::kCsv;
+  }
+  if (path.ends_with(".json")) {
+    return TimelineFormat::kJson;
+  }
+  return WrongUsage({.where = "--timeline",
+                     .found = fmt::format("\"{}\" ends neither in .csv nor in .json", path),
+                     .expected = "expected FILE.csv or FILE.json",
+                     .hint = "the ending says how it is written"});
+}
+
+Result<void> WriteTimeline(const std::string& path, TimelineFormat format, const Tape& tape) {
+  return WriteFileAtomically(
+      path, format == TimelineFormat::kCsv ? TimelineCsv(tape) : WriteJson(TimelineJson(tape)));
+}
+
+// What the whole play is needed for: the tables of --explain, and the timeline.
+Result<void> LookAtWholePlay(JobKind kind, const Arguments& arguments, Budget& budget) {
+  const bool timeline = arguments.Has("--timeline");
+  if (kind == JobKind::kServe || !(timeline || arguments.Has("--explain"))) {
+    return {};
+  }
+  TRY(budget.whole, PlayWhole(budget));
+  if (timeline) {
+    const std::string path(arguments.One("--timeline"));
+    TRY(const TimelineFormat format, TimelineFormatOf(path));
+    TRY_VOID(WriteTimeline(path, format, *budget.whole));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const Option> BudgetOptions(JobKind kind) {
@@ -100,13 +149,17 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
          .hint = "\"fourpiles models\" lists the catalogue; a count such as 1.5B works too"});
   }
   TRY(const Job job, MakeJob(kind, model->second.text, settings));
-  TRY(const Budget budget, BudgetOf(job));
+  if (arguments.Has("--timeline")) {
+    TRY_VOID(TimelineFormatOf(arguments.One("--timeline")));
+  }
+  TRY(Budget budget, BudgetOf(job));
+  TRY_VOID(LookAtWholePlay(kind, arguments, budget));
   const BudgetStyle style = {.unit = UnitOf(arguments), .explain = arguments.Has("--explain")};
   const bool no_solution = job.solve && !budget.solution;
   const bool fits = !budget.verdict || *budget.verdict != Verdict::kDoesNotFit;
   return Answer{.text = arguments.Has("--markdown") ? BudgetMarkdown(budget, style)
                                                     : BudgetText(budget, style),
-                .json = BudgetJson(budget),
+                .json = BudgetJson(budget, style),
                 .warnings = budget.warnings,
                 .exit_status = fits && !no_solution ? 0 : 1};
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "base/try.h"
 #include "plan/cache.h"
 #include "plan/split.h"
@@ -30,6 +31,9 @@ Result<Bytes> StateBytes(const Job& job) {
   const Shares shares = SharesOf(job);
   const TrainingJob& training = job.training;
   TRY(const Resident weights, WeightStorages(network, training.recipe.weights, shares.weights));
+  if (training.evaluates) {
+    return Sum(weights);
+  }
   TRY(const Resident gradients, GradientStorage(network, training.recipe, shares.gradients));
   TRY(const Resident states,
       OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
@@ -92,11 +96,11 @@ std::vector<std::string> UnknownsOf(const Job& job) {
   return unknowns;
 }
 
-// Of a file whose config names its format.
+// Of a file whose config names its format. An adapter is not in that file.
 Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   const Network& network = job.model.network;
-  if (!job.from_file || job.kind == JobKind::kServe || !network.stored_format ||
-      !network.quantization.empty()) {
+  if (!job.from_file || job.kind == JobKind::kServe || job.training.adapter ||
+      job.training.evaluates || !network.stored_format || !network.quantization.empty()) {
     return std::nullopt;
   }
   TRY(const Resident weights, WeightStorages(network, *network.stored_format));
@@ -170,6 +174,13 @@ Result<Budget> PlayedBudget(const Job& job) {
     TRY(budget.serving, FiguresOf(job));
   }
   return budget;
+}
+
+Result<Tape> PlayWhole(const Budget& budget) {
+  TRY(const std::vector<Part> parts, SplitTraining(budget.job, LayersPlayed::kEach));
+  const auto part = std::ranges::find(parts, budget.worst_rank, &Part::rank);
+  CHECK(part != parts.end());
+  return Play(*part, budget.job.training.profile);
 }
 
 }  // namespace fourpiles

@@ -51,6 +51,8 @@ struct Budget {
     double times = 0;
   };
   std::optional<FileShare> file = {};
+  // With an action of its own for every layer; where it was asked for, see PlayWhole.
+  std::optional<Tape> whole = {};
   std::vector<std::string> unknowns = {};  // what is not in the numbers
   std::vector<std::string> warnings = {};
 };
@@ -58,5 +60,8 @@ struct Budget {
 // Plays every part of the job as it stands and reports the worst; job.solve is left to solve.h.
 // Error: kUsage for products past 2^53.
 Result<Budget> PlayedBudget(const Job& job);
+
+// Plays the worst rank of a training budget again, with an action of its own for every layer.
+Result<Tape> PlayWhole(const Budget& budget);
 
 }  // namespace fourpiles

@@ -6,6 +6,7 @@
 
 #include "base/nearest_name.h"
 #include "base/try.h"
+#include "plan/adapter_setting.h"
 #include "plan/model_argument.h"
 #include "plan/setting_reader.h"
 #include "units/parse.h"
@@ -124,7 +125,13 @@ Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settin
     TRY(job.serving, ReadServing(reader, job.model.network));
   } else {
     TRY(job.devices, reader.Count("devices", 1, kDeviceCounts));
+    TRY(const std::optional<LoraAdapter> adapter, ReadAdapter(reader));
+    if (adapter) {
+      TRY(job.model.network,
+          WithAdapter(std::move(job.model.network), *adapter, reader.Find(kAdapterSetting)->where));
+    }
     TRY(job.training, ReadTraining(reader, job));
+    job.training.adapter = adapter;
   }
   TRY(job.solve, ReadSolve(reader, job));
   return job;

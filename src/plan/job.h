@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/adapter.h"
 #include "model/catalogue.h"
 #include "plan/device.h"
 #include "plan/settings.h"
@@ -36,7 +37,9 @@ struct TrainingJob {
   std::int64_t loss_chunks = 1;
   Recompute recompute = {};
   StepKernels step_kernels = StepKernels::kFused;
-  int zero = 0;  // stage, 0 to 3
+  std::optional<LoraAdapter> adapter = {};  // which the model's network has already
+  bool evaluates = false;                   // a forward pass that keeps nothing, instead of a step
+  int zero = 0;                             // stage, 0 to 3
 };
 
 struct ServingJob {

@@ -15,6 +15,7 @@ constexpr std::string_view kStep = "Training step";
 constexpr std::string_view kServe = "Serving";
 constexpr std::string_view kPlace = "Device and layout";
 constexpr bool kNotBuilt = false;
+constexpr unsigned kTrainOnly = 1U << static_cast<unsigned>(JobKind::kTrain);
 
 constexpr Setting kSettings[] = {
     {"layers", "", "N", "layers of a bare parameter count", kModel, kTraining},
@@ -44,7 +45,12 @@ constexpr Setting kSettings[] = {
     {"optimizer-kernels", "", "KIND",
      "loop, foreach or fused: what a step needs for a moment (default: the recipe's)", kStep,
      kTraining},
-    {"adapter", "", "SPEC", "lora:rank=16,targets=all-linear", kStep, kTraining, kNotBuilt},
+    {"adapter", "", "SPEC",
+     "train low-rank adapters alone: lora:rank=16,targets=all-linear,dropout=0.05, or "
+     "targets=q_proj+v_proj",
+     kStep, kTraining},
+    {"evaluate", "", "", "a forward pass that keeps nothing, instead of a training step", kStep,
+     kTrainOnly},
     {"base-format", "", "FORMAT", "number format of frozen weights", kStep, kTraining, kNotBuilt},
     {"first-step", "", "", "the first step instead of a steady one", kStep, kTraining, kNotBuilt},
 

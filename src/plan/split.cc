@@ -47,18 +47,30 @@ GradientUse GradientUseOf(const TrainingJob& training) {
   return training.lower_bound ? GradientUse::kDirect : GradientUse::kAdded;
 }
 
+// What training keeps besides the weights: gradients, where they are resident, and the states.
+Result<Resident> TrainedState(const Job& job) {
+  const TrainingJob& training = job.training;
+  const Network& network = job.model.network;
+  const Shares shares = SharesOf(job);
+  Resident state;
+  if (GradientsAreResident(training)) {
+    TRY(state, GradientStorage(network, training.recipe, shares.gradients));
+  }
+  TRY(Resident states,
+      OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
+  state.Append(std::move(states));
+  return state;
+}
+
 Result<std::shared_ptr<const Resident>> TrainingResident(const Job& job, const Batch& batch) {
   const TrainingJob& training = job.training;
   const Network& network = job.model.network;
   const Shares shares = SharesOf(job);
   TRY(Resident resident, WeightStorages(network, training.recipe.weights, shares.weights));
-  if (GradientsAreResident(training)) {
-    TRY(Resident gradients, GradientStorage(network, training.recipe, shares.gradients));
-    resident.Append(std::move(gradients));
+  if (!training.evaluates) {
+    TRY(Resident state, TrainedState(job));
+    resident.Append(std::move(state));
   }
-  TRY(Resident states,
-      OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
-  resident.Append(std::move(states));
   if (!training.lower_bound) {
     TRY(Resident buffers, BufferStorages(network, training.recipe.weights));
     resident.Append(std::move(buffers));
@@ -68,29 +80,40 @@ Result<std::shared_ptr<const Resident>> TrainingResident(const Job& job, const B
   return std::make_shared<const Resident>(std::move(resident));
 }
 
+std::vector<Action> ScheduleOf(const Job& job, LayersPlayed layers) {
+  const TrainingJob& training = job.training;
+  const bool every_layer = layers == LayersPlayed::kEach || training.recompute.every > 1;
+  return training.evaluates
+             ? EvaluationSchedule(job.model.network, every_layer)
+             : TrainingSchedule(job.model.network, {.micro_batches = training.gradient_accumulation,
+                                                    .every_layer = every_layer});
+}
+
 }  // namespace
 
-Result<std::vector<Part>> SplitTraining(const Job& job) {
+Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
   const TrainingJob& training = job.training;
   const Network& network = job.model.network;
   const Batch batch = {.micro_batch_size = training.micro_batch_size,
                        .sequence_length = training.sequence_length,
                        .loss_chunks = training.loss_chunks};
   TRY(std::shared_ptr<const Resident> resident, TrainingResident(job, batch));
-  Part part = {
-      .rank = RankName(job.devices),
-      .ranks = job.devices,
-      .network = Share(network),
-      .resident = std::move(resident),
-      .schedule = TrainingSchedule(network, {.micro_batches = training.gradient_accumulation,
-                                             .every_layer = training.recompute.every > 1}),
-      .batch = batch,
-      .numbers = NumbersOf(training.recipe),
-      .activation_format = TypeOf(training.activation_format),
-      .gradients = GradientUseOf(training),
-      .recompute = training.recompute};
-  TRY(part.step_temporaries, StepTemporaries(network, training.optimizer, training.recipe.states,
-                                             training.step_kernels, SharesOf(job).optimizer_state));
+  Part part = {.rank = RankName(job.devices),
+               .ranks = job.devices,
+               .network = Share(network),
+               .resident = std::move(resident),
+               .schedule = ScheduleOf(job, layers),
+               .batch = batch,
+               .numbers = NumbersOf(training.recipe),
+               .activation_format = TypeOf(training.activation_format),
+               .gradients = GradientUseOf(training),
+               .recompute = training.recompute,
+               .records = !training.evaluates};
+  if (!training.evaluates) {
+    TRY(part.step_temporaries,
+        StepTemporaries(network, training.optimizer, training.recipe.states, training.step_kernels,
+                        SharesOf(job).optimizer_state));
+  }
   return std::vector<Part>{std::move(part)};
 }
 

@@ -15,8 +15,12 @@ namespace fourpiles {
 // the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, section 5).
 Shares SharesOf(const Job& job);
 
-// The parts of a training step. Error: bytes past 2^53.
-Result<std::vector<Part>> SplitTraining(const Job& job);
+// Of layers alike most are played once, for all of them; or each for itself, to be looked at.
+enum class LayersPlayed { kAlikeOnce, kEach };
+
+// The parts of a training step, or of an evaluation: weights and a forward pass. Error: bytes past 2^53.
+Result<std::vector<Part>> SplitTraining(const Job& job,
+                                        LayersPlayed layers = LayersPlayed::kAlikeOnce);
 
 // The one part of serving on one device: weights, and the caches of all requests.
 Result<std::vector<Part>> SplitServing(const Job& job);

@@ -150,6 +150,7 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   TRY_VOID(ReadActivations(reader, job, training));
   TRY(training.activation_format, reader.Format("activation-format", training.recipe.compute));
   TRY_VOID(ReadImplementation(reader, training));
+  training.evaluates = reader.Find("evaluate") != nullptr;
   TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));
   training.zero = static_cast<int>(zero);
   return training;

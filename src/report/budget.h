@@ -12,11 +12,11 @@ namespace fourpiles {
 
 struct BudgetStyle {
   ByteUnit unit = ByteUnit::kGib;
-  bool explain = false;  // each allocation with its formula and source
+  bool explain = false;  // tables to check by hand; wants Budget::whole
 };
 
 std::string BudgetText(const Budget& budget, const BudgetStyle& style);
 std::string BudgetMarkdown(const Budget& budget, const BudgetStyle& style);
-Json::Object BudgetJson(const Budget& budget);
+Json::Object BudgetJson(const Budget& budget, const BudgetStyle& style);
 
 }  // namespace fourpiles

@@ -1,6 +1,7 @@
 // A budget as the members of its JSON, docs/json.md.
 
 #include "report/budget.h"
+#include "report/explanation.h"
 #include "report/job_json.h"
 #include "step/lines.h"
 
@@ -86,23 +87,25 @@ Json ServingJson(const Budget& budget) {
       {"context_length", budget.job.serving.context_length}};
 }
 
-Json LinesJson(const Budget& budget) {
-  Json::Array lines;
-  for (const Line& line : LinesAt(budget.tape, Place::kDevice, budget.peak.moment)) {
-    lines.emplace_back(Json::Object{{"pile", Name(line.pile)},
-                                    {"what", line.what},
-                                    {"elements", line.elements.value()},
-                                    {"format", line.format},
-                                    {"bytes", BytesJson(line.bytes)},
-                                    {"formula", line.formula},
-                                    {"source", line.source}});
-  }
-  return lines;
 }
 
 }  // namespace
 
-Json::Object BudgetJson(const Budget& budget) {
+Json LinesJson(const std::vector<Line>& lines) {
+  Json::Array json;
+  for (const Line& line : lines) {
+    json.emplace_back(Json::Object{{"pile", Name(line.pile)},
+                                   {"what", line.what},
+                                   {"elements", line.elements.value()},
+                                   {"format", line.format},
+                                   {"bytes", BytesJson(line.bytes)},
+                                   {"formula", line.formula},
+                                   {"source", line.source}});
+  }
+  return json;
+}
+
+Json::Object BudgetJson(const Budget& budget, const BudgetStyle& style) {
   const bool serving = budget.job.kind == JobKind::kServe;
   Json::Object json = {
       {"job", JobJson(budget.job)},
@@ -125,7 +128,10 @@ Json::Object BudgetJson(const Budget& budget) {
   if (serving) {
     json.emplace_back("serving", ServingJson(budget));
   }
-  json.emplace_back("lines", LinesJson(budget));
+  json.emplace_back("lines", LinesJson(LinesAt(budget.tape, Place::kDevice, budget.peak.moment)));
+  if (style.explain) {
+    AddExplanation(budget, json);
+  }
   json.emplace_back("advice", Json::Array());
   json.emplace_back("warnings", TextsJson(budget.warnings));
   json.emplace_back("unknowns", TextsJson(budget.unknowns));

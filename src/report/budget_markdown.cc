@@ -4,7 +4,7 @@
 
 #include "report/budget.h"
 #include "report/budget_words.h"
-#include "step/lines.h"
+#include "report/explanation.h"
 #include "units/print.h"
 
 namespace fourpiles {
@@ -22,12 +22,31 @@ std::string Cell(std::string_view text) {
   return cell;
 }
 
+std::string MarkdownRow(const std::vector<std::string>& cells) {
+  std::string row = "|";
+  for (const std::string& cell : cells) {
+    row += " " + Cell(cell) + " |";
+  }
+  return row + "\n";
+}
+
+std::string MarkdownTable(const Table& table) {
+  std::string text = fmt::format("\n{}:\n\n", table.title) + MarkdownRow(table.rows.front()) + "|";
+  for (std::size_t column = 0; column < table.rows.front().size(); ++column) {
+    text += column == table.right ? "---:|" : "---|";
+  }
+  text += "\n";
+  for (std::size_t row = 1; row < table.rows.size(); ++row) {
+    text += MarkdownRow(table.rows[row]);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string BudgetMarkdown(const Budget& budget, const BudgetStyle& style) {
-  std::string text =
-      fmt::format("### {}\n\n{} parameters; {}\n\n", Cell(Title(budget)),
-                  PrintGrouped(ParameterCount(budget.job.model.network)), SettingsWords(budget));
+  std::string text = fmt::format("### {}\n\n{}; {}\n\n", Cell(Title(budget)),
+                                 ParameterWords(budget), SettingsWords(budget));
   text += "| pile | bytes | format |\n|---|---:|---|\n";
   for (const Pile pile : PilesOf(budget)) {
     text += fmt::format("| {} | {} | {} |\n", PileWords(pile), PileAmount(budget, pile, style),
@@ -44,11 +63,8 @@ std::string BudgetMarkdown(const Budget& budget, const BudgetStyle& style) {
     text += "- " + remark + "\n";
   }
   if (style.explain) {
-    text += "\n| pile | what | bytes | format | formula | source |\n|---|---|---:|---|---|---|\n";
-    for (const Line& line : LinesAt(budget.tape, Place::kDevice, budget.peak.moment)) {
-      text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", PileWords(line.pile),
-                          Cell(line.what), PrintBytes(line.bytes, style.unit), line.format,
-                          Cell(line.formula), Cell(line.source));
+    for (const Table& table : ExplanationTables(budget, style)) {
+      text += MarkdownTable(table);
     }
   }
   return text;

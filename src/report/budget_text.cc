@@ -8,7 +8,7 @@
 #include "report/budget.h"
 #include "report/budget_words.h"
 #include "report/columns.h"
-#include "step/lines.h"
+#include "report/explanation.h"
 #include "units/print.h"
 
 namespace fourpiles {
@@ -50,23 +50,11 @@ std::string PileTable(const Budget& budget, const BudgetStyle& style) {
   return InColumns(rows, {.indent = "  ", .right = {1}});
 }
 
-std::string LineTable(const Budget& budget, const BudgetStyle& style) {
-  std::vector<std::vector<std::string>> rows = {
-      {"pile", "what", "bytes", "format", "formula", "source"}};
-  for (const Line& line : LinesAt(budget.tape, Place::kDevice, budget.peak.moment)) {
-    rows.push_back({PileWords(line.pile), line.what, PrintBytes(line.bytes, style.unit),
-                    line.format, line.formula, line.source});
-  }
-  return InColumns(rows, {.indent = "  ", .right = {2}});
-}
-
 }  // namespace
 
 std::string BudgetText(const Budget& budget, const BudgetStyle& style) {
   std::string text = Title(budget) + "\n";
-  text +=
-      fmt::format("{} parameters; {}\n\n", PrintGrouped(ParameterCount(budget.job.model.network)),
-                  SettingsWords(budget));
+  text += fmt::format("{}; {}\n\n", ParameterWords(budget), SettingsWords(budget));
   text += PileTable(budget, style) + "\n";
   if (const std::string verdict = VerdictWords(budget, style); !verdict.empty()) {
     text += verdict + "\n\n";
@@ -75,7 +63,10 @@ std::string BudgetText(const Budget& budget, const BudgetStyle& style) {
     text += remark + "\n";
   }
   if (style.explain) {
-    text += "\nAlive at the peak:\n" + LineTable(budget, style);
+    for (const Table& table : ExplanationTables(budget, style)) {
+      text += fmt::format("\n{}:\n{}", table.title,
+                          InColumns(table.rows, {.indent = "  ", .right = {table.right}}));
+    }
   }
   return text;
 }

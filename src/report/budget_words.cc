@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include "base/terminal_text.h"
+#include "plan/adapter_setting.h"
 #include "step/lines.h"
+#include "units/print.h"
 
 namespace fourpiles {
 namespace {
@@ -61,6 +63,9 @@ std::vector<Pile> PilesOf(const Budget& budget) {
   if (IsServing(budget)) {
     return {Pile::kWeights, Pile::kKvCache};
   }
+  if (budget.job.training.evaluates) {
+    return {Pile::kWeights, Pile::kActivations, Pile::kWorkspace};
+  }
   return {Pile::kWeights, Pile::kGradients, Pile::kOptimizerState, Pile::kActivations};
 }
 
@@ -88,7 +93,8 @@ std::string PileFormats(const Budget& budget, Pile pile) {
 }
 
 std::string Title(const Budget& budget) {
-  const std::string_view what = IsServing(budget) ? "serving" : "a training step";
+  const std::string_view step = budget.job.training.evaluates ? "an evaluation" : "a training step";
+  const std::string_view what = IsServing(budget) ? "serving" : step;
   return fmt::format("{}: {}{}", EscapeForTerminal(budget.job.model.name), what,
                      DeviceCount(budget));
 }
@@ -104,13 +110,26 @@ std::string SettingsWords(const Budget& budget) {
         serving.concurrency, serving.concurrency == 1 ? "" : "s", serving.context_length);
   }
   const TrainingJob& training = budget.job.training;
-  std::string words =
-      fmt::format("recipe {}, {}, micro-batch {} × {} tokens", training.recipe.names.id,
-                  training.optimizer.names.id, training.micro_batch_size, training.sequence_length);
-  if (training.gradient_accumulation > 1) {
+  const std::string batch = fmt::format("micro-batch {} × {} tokens", training.micro_batch_size,
+                                        training.sequence_length);
+  std::string words = fmt::format("recipe {}, ", training.recipe.names.id);
+  words += training.evaluates ? batch : training.optimizer.names.id + ", " + batch;
+  if (training.gradient_accumulation > 1 && !training.evaluates) {
     words += fmt::format(", {} micro-batches a step", training.gradient_accumulation);
   }
+  if (training.adapter) {
+    words += ", adapter " + AdapterSpec(*training.adapter);
+  }
   return training.zero == 0 ? words : words + fmt::format(", ZeRO {}", training.zero);
+}
+
+std::string ParameterWords(const Budget& budget) {
+  const Network& network = budget.job.model.network;
+  std::string words = PrintGrouped(ParameterCount(network)) + " parameters";
+  if (budget.job.training.adapter) {
+    words += fmt::format(", {} of them trained", PrintGrouped(TrainableParameterCount(network)));
+  }
+  return words;
 }
 
 std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {

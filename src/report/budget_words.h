@@ -27,6 +27,8 @@ std::string Title(const Budget& budget);
 
 // The settings in one line: "recipe mixed-bf16, adamw, micro-batch 1 × 2048 tokens".
 std::string SettingsWords(const Budget& budget);
+// "8,072,204,288 parameters", and how many are trained where an adapter is.
+std::string ParameterWords(const Budget& budget);
 
 // "does not fit: 40.51 GiB too much"; empty without a device.
 std::string VerdictWords(const Budget& budget, const BudgetStyle& style);

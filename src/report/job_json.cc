@@ -1,5 +1,7 @@
 #include "report/job_json.h"
 
+#include "plan/adapter_setting.h"
+
 namespace fourpiles {
 namespace {
 
@@ -56,6 +58,11 @@ constexpr Row kRows[] = {
     {"recompute", [](const Job& j) { return Word(j.training.recompute); }},
     {"implementation", [](const Job& j) { return Json(j.training.implementation); }},
     {"optimizer_kernels", [](const Job& j) { return Json(Name(j.training.step_kernels)); }},
+    {"adapter",
+     [](const Job& j) {
+       return j.training.adapter ? Json(AdapterSpec(*j.training.adapter)) : Json();
+     }},
+    {"evaluate", [](const Job& j) { return j.training.evaluates ? Json(true) : Json(); }},
     {"weights_format", [](const Job& j) { return Json(j.serving.weights_format.name); }},
     {"kv_format_k", [](const Job& j) { return Json(j.serving.key_format.name); }},
     {"kv_format_v", [](const Job& j) { return Json(j.serving.value_format.name); }},

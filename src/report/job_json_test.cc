@@ -18,6 +18,8 @@ TEST(JobJson, ReadsBackAsAJobFile) {
        {{"layers", "32"}, {"width", "4096"}, {"device", "80GB"}, {"solve", "batch"}}},
       {JobKind::kTrain, "gpt2", {{"recipe", "bf16"}, {"zero", "2"}, {"devices", "8"}}},
       {JobKind::kFinetune, "qwen3-8b", {{"device", "h100"}}},
+      {JobKind::kTrain, "qwen3-8b", {{"evaluate", "true"}}},
+      {JobKind::kFinetune, "qwen3-8b", {{"adapter", "lora:targets=q_proj+v_proj,dropout=0.1"}}},
       {JobKind::kServe, "llama-3.1-8b", {{"kv-format-v", "fp8"}, {"concurrency", "7"}}},
   };
   for (const Case& c : cases) {

@@ -46,8 +46,7 @@ std::size_t Autograd::Reserve() {
 }
 
 void Autograd::KeepAt(std::size_t place, std::int32_t storage) {
-  memory_.Hold(storage);
-  memory_.Assign(storage, Pile::kActivations);
+  memory_.Keep(storage);
   saved_[place] = storage;
 }
 
@@ -92,8 +91,7 @@ void Autograd::Save(const Tensor& tensor) {
     return;
   }
   // A parameter has its place here too: kept gradients are numbered by it.
-  memory_.Hold(tensor.storage);
-  memory_.Assign(tensor.storage, Pile::kActivations);
+  memory_.Keep(tensor.storage);
   saved_.push_back(tensor.storage);
 }
 

@@ -62,7 +62,7 @@ std::vector<Line> LinesAt(const Tape& tape, Place place, Moment moment) {
     }
     Group& group = groups[entry->second];
     group.line.elements += Elements(storage.elements.value() * storage.copies);
-    group.line.bytes += Bytes(storage.bytes.expected.value() * storage.copies);
+    group.line.bytes += ExpectedBytes(storage);
     group.count += storage.copies;
   }
   std::vector<Line> lines;
@@ -73,6 +73,13 @@ std::vector<Line> LinesAt(const Tape& tape, Place place, Moment moment) {
     lines.push_back(std::move(group.line));
   }
   std::ranges::stable_sort(lines, {}, &Line::pile);
+  return lines;
+}
+
+std::vector<Line> LargestAt(const Tape& tape, Place place, Moment moment, std::size_t most) {
+  std::vector<Line> lines = LinesAt(tape, place, moment);
+  std::ranges::stable_sort(lines, std::ranges::greater(), &Line::bytes);
+  lines.resize(std::min(lines.size(), most));
   return lines;
 }
 

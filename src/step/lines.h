@@ -23,6 +23,9 @@ struct Line {
 // In the order of the piles, the order of birth within one.
 std::vector<Line> LinesAt(const Tape& tape, Place place, Moment moment);
 
+// The largest `most` of them, the largest first.
+std::vector<Line> LargestAt(const Tape& tape, Place place, Moment moment, std::size_t most);
+
 // Bytes of each pile by number format.
 using FormatBytes = std::map<std::string, Bytes>;
 std::map<Pile, FormatBytes> FormatsAt(const Tape& tape, Place place, Moment moment);

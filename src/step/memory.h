@@ -54,6 +54,15 @@ class Memory {
       At(storage).dies = std::ssize(tape_.moments);
     }
   }
+  // The kernel that runs holds it for the backward pass.
+  void Keep(std::int32_t storage) {
+    if (storage != kNothing) {
+      Hold(storage);
+      Assign(storage, Pile::kActivations);
+      Storage& kept = At(storage);
+      kept.kept = kept.kept < 0 ? std::ssize(tape_.moments) - 1 : kept.kept;
+    }
+  }
   // From its birth it was part of this pile.
   void Assign(std::int32_t storage, Pile pile) {
     if (storage != kNothing) {

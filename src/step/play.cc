@@ -175,6 +175,7 @@ Result<void> Player::CheckOperators() const {
 
 Result<Tape> Player::Run() {
   TRY_VOID(CheckOperators());
+  graph_.SetRecording(part_.records);
   leaves_.reserve(network_.blocks.size());
   for (const Block& block : network_.blocks) {
     leaves_.emplace_back(block);
@@ -453,10 +454,16 @@ void Player::ForwardLowerBound(std::int32_t number) {
   Begin(number, kLayerOutput);
   Passed passed;
   if (IsNumbered(BlockOf(action)) && network_.hidden_size) {
-    const Shape shape =
-        ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length, *network_.hidden_size});
-    passed.kept = graph_.New(shape, part_.activation_format, "output");
-    memory_.Assign(passed.kept.storage, Pile::kActivations);
+    const Shape shape = ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length,
+                                 *network_.hidden_size});
+    Tensor output = graph_.New(shape, part_.activation_format, "output");
+    if (part_.records) {
+      memory_.Assign(output.storage, Pile::kActivations);
+      passed.kept = std::move(output);
+    } else {
+      memory_.SetCopies(output.storage, 1);
+      hidden_ = std::move(output);
+    }
   }
   passed_.push_back(std::move(passed));
 }

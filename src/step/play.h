@@ -47,6 +47,8 @@ struct Part {
   ElementType activation_format = kFloat32;  // of a lower bound
   GradientUse gradients = GradientUse::kBorn;
   Recompute recompute = {};
+  // False: nothing is kept for a backward pass, as under torch.no_grad().
+  bool records = true;
   Bytes step_temporaries = Bytes(0);  // of the optimizer
 };
 

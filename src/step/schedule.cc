@@ -46,8 +46,8 @@ std::vector<Action> TrainingSchedule(const Network& network, const ScheduleStyle
   return schedule;
 }
 
-std::vector<Action> EvaluationSchedule(const Network& network) {
-  return Pass(network, {.kind = ActionKind::kForward}, false);
+std::vector<Action> EvaluationSchedule(const Network& network, bool every_layer) {
+  return Pass(network, {.kind = ActionKind::kForward}, every_layer);
 }
 
 std::vector<Action> ServingSchedule() {

@@ -41,7 +41,7 @@ struct ScheduleStyle {
 std::vector<Action> TrainingSchedule(const Network& network, const ScheduleStyle& style);
 
 // A forward pass of one micro-batch that keeps nothing.
-std::vector<Action> EvaluationSchedule(const Network& network);
+std::vector<Action> EvaluationSchedule(const Network& network, bool every_layer = false);
 
 // Serving holds what it holds: one moment.
 std::vector<Action> ServingSchedule();

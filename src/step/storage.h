@@ -87,9 +87,15 @@ struct Storage {
   Moment dies = kAlways;            // … until before this one
   // Stands for so many storages alike: one in each layer that the action of its birth stands for.
   std::int64_t copies = 1;
+  Moment kept = -1;        // the kernel of the forward pass that keeps it first; -1: none
   const char* slot = "";   // what it is to the kernel that allocated it: "output", "mean"
   std::int32_t text = -1;  // which of Tape::texts; -1: its kernel says what it is
 };
+
+// Of all that it stands for.
+constexpr Bytes ExpectedBytes(const Storage& storage) {
+  return Bytes(storage.bytes.expected.value() * storage.copies);
+}
 
 constexpr bool IsAlive(const Storage& storage, Moment moment) {
   return storage.born <= moment && moment < storage.dies;

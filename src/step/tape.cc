@@ -33,10 +33,6 @@ std::string_view Name(ActionKind kind) {
   return "serving";
 }
 
-Bytes BytesOf(const Storage& storage) {
-  return Bytes(storage.bytes.expected.value() * storage.copies);
-}
-
 // The sums of live storages moment by moment, and the largest of those that `counts`.
 template <class Counts>
 Peak Largest(const Tape& tape, Place place, Counts counts) {
@@ -44,8 +40,8 @@ Peak Largest(const Tape& tape, Place place, Counts counts) {
   std::vector<std::int64_t> changes(Index(moments) + 1);
   for (const Storage& storage : tape.storages) {
     if (storage.place == place && storage.pile != Pile::kOverhead && storage.born < moments) {
-      changes[Index(storage.born)] += BytesOf(storage).value();
-      changes[Index(std::min(storage.dies, moments))] -= BytesOf(storage).value();
+      changes[Index(storage.born)] += ExpectedBytes(storage).value();
+      changes[Index(std::min(storage.dies, moments))] -= ExpectedBytes(storage).value();
     }
   }
   Peak peak;
@@ -99,23 +95,25 @@ std::map<Pile, Bytes> PilesAt(const Tape& tape, Place place, Moment moment) {
   }
   for (const Storage& storage : tape.storages) {
     if (storage.place == place && IsAlive(storage, moment)) {
-      piles.at(storage.pile) = piles.at(storage.pile) + BytesOf(storage);
+      piles.at(storage.pile) = piles.at(storage.pile) + ExpectedBytes(storage);
     }
   }
   return piles;
 }
 
-Bytes SavedActivations(const Tape& tape) {
-  Bytes saved(0);
+bool IsSaved(const Tape& tape, const Storage& storage) {
   if (tape.forward_ends.empty()) {
-    return saved;
+    return false;
   }
   const Moment end = tape.forward_ends.back();
+  return storage.born < end && storage.dies > end && storage.place == Place::kDevice &&
+         storage.pile == Pile::kActivations && storage.text < 0;
+}
+
+Bytes SavedActivations(const Tape& tape) {
+  Bytes saved(0);
   for (const Storage& storage : tape.storages) {
-    const bool outlives = storage.born < end && storage.dies > end;
-    if (outlives && storage.pile == Pile::kActivations && storage.text < 0) {
-      saved += BytesOf(storage);
-    }
+    saved += IsSaved(tape, storage) ? ExpectedBytes(storage) : Bytes(0);
   }
   return saved;
 }

@@ -57,6 +57,7 @@ Peak PeakOf(const Tape& tape, Place place, ActionKind kind);
 std::map<Pile, Bytes> PilesAt(const Tape& tape, Place place, Moment moment);
 
 // Activations on the device that outlive the last forward pass, without the batch itself.
+bool IsSaved(const Tape& tape, const Storage& storage);
 Bytes SavedActivations(const Tape& tape);
 
 // As a framework does that allocates everything once: what the first forward pass kept is there

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/adapter.h"
 #include "model/flow.h"
 #include "model/parts.h"
 
@@ -79,57 +80,13 @@ Parameters LayerNorm(const Row& row, std::int64_t width) {
   return norm;
 }
 
-// Adds A and B beside the linear layer where the row has an adapter for it.
-void Adapt(const Row& row, Parameters& layer) {
-  const Json* lora = row.json.Find("lora");
-  if (lora == nullptr || lora->IsNull()) {
-    return;
-  }
-  const std::int64_t rank = *lora->Find("r")->AsInteger();
-  const bool float32 = row.Setting("lora_dtype") == "fp32";
-  Parameters adapters;
-  for (const Parameter& parameter : layer) {
-    for (const Json& target : *lora->Find("targets")->AsArray()) {
-      const std::string leaf = *target.AsString() + ".weight";
-      if (parameter.name == leaf || parameter.name.ends_with("." + leaf)) {
-        const std::string module = parameter.name.substr(0, parameter.name.size() - 7);
-        Parameters adapter;
-        Append(adapter, module + ".lora.A", Linear({rank, parameter.shape[1]}, Divide::kNot));
-        Append(adapter, module + ".lora.B", Linear({parameter.shape[0], rank}, Divide::kNot));
-        adapter[0].float32 = adapter[1].float32 = float32;
-        Append(adapters, std::move(adapter));
-      }
-    }
-  }
-  Append(layer, std::move(adapters));
-}
-
-// Tells the operators of adapted layers about their adapters.
-void UseAdapters(const Row& row, const Parameters& layer, std::vector<Operator>& operators) {
-  const Flow names(layer);
-  for (Operator& op : operators) {
-    for (const Parameter& parameter : layer) {
-      if (op.kind == OperatorKind::kLinear && parameter.name == op.name + ".lora.A.weight") {
-        op.adapter_rank = parameter.shape[0];
-        op.adapter_dropout = row.Positive("lora_dropout");
-        op.parameters.push_back(names.Use(op.name + ".lora.A.weight"));
-        op.parameters.push_back(names.Use(op.name + ".lora.B.weight"));
-      }
-    }
-  }
-}
-
-// A parameter is frozen by a regular expression on its name, or all but the adapters are.
+// A parameter is frozen by a regular expression on its name.
 void Freeze(const Row& row, const std::string& block, Parameters& parameters) {
   const std::string pattern = row.Text("freeze");
-  const Json* lora = row.json.Find("lora");
-  const bool adapted = lora != nullptr && !lora->IsNull();
   for (Parameter& parameter : parameters) {
     const std::string name = block.empty() ? parameter.name : block + "." + parameter.name;
-    const bool frozen =
-        adapted ? name.find(".lora.") == std::string::npos
-                : !pattern.empty() && std::regex_search(name, std::regex("^(" + pattern + ")"));
-    parameter.trainable = !frozen;
+    parameter.trainable =
+        pattern.empty() || !std::regex_search(name, std::regex("^(" + pattern + ")"));
   }
 }
 
@@ -144,12 +101,10 @@ void AddTruthBlock(Network& network, const Row& row, Parameters parameters, cons
 
 void AddTruthLayers(Network& network, const Row& row, Parameters parameters,
                     const LayerFlow& flow) {
-  Adapt(row, parameters);
   AddLayers(network, "blocks.{}", row.Number("L"), [&](std::int64_t number) {
     Layer layer = {.parameters = parameters};
     Freeze(row, WithNumber("blocks.{}", number), layer.parameters);
     layer.operators = flow(layer.parameters);
-    UseAdapters(row, layer.parameters, layer.operators);
     return layer;
   });
 }
@@ -448,7 +403,9 @@ Network Vit(const Row& row) {
   return network;
 }
 
-Network NetworkOf(const Row& row) {
+namespace {
+
+Network WithoutAdapters(const Row& row) {
   const std::string arch = row.Text("arch");
   using Build = Network (*)(const Row& row);
   static constexpr std::pair<std::string_view, Build> kBuilders[] = {
@@ -461,6 +418,29 @@ Network NetworkOf(const Row& row) {
   }
   CHECK(false);
   return {};
+}
+
+}  // namespace
+
+Network NetworkOf(const Row& row) {
+  Network network = WithoutAdapters(row);
+  const Json* lora = row.json.Find("lora");
+  if (lora == nullptr || lora->IsNull()) {
+    return network;
+  }
+  LoraAdapter adapter = {.rank = *lora->Find("r")->AsInteger(),
+                         .dropout = row.Positive("lora_dropout") ? 0.1 : 0};
+  for (const Json& target : *lora->Find("targets")->AsArray()) {
+    adapter.targets.push_back(*target.AsString());
+  }
+  network = WithAdapter(std::move(network), adapter, "lora").value();
+  for (Block& block : network.blocks) {
+    for (Parameter& parameter : block.parameters) {
+      parameter.float32 = parameter.float32 ||
+                          (parameter.trainable && row.Setting("lora_dtype") == "fp32");
+    }
+  }
+  return network;
 }
 
 }  // namespace fourpiles::truth

@@ -1,0 +1,124 @@
+#include "model/adapter.h"
+
+#include <gtest/gtest.h>
+
+#include "base/testing.h"
+#include "model/catalogue.h"
+#include "model/flow.h"
+#include "model/parts.h"
+
+namespace fourpiles {
+namespace {
+
+Network Adapted(std::string_view model, const LoraAdapter& adapter) {
+  return WithAdapter(FindModel(model)->network, adapter, "--adapter").value();
+}
+
+// What print_trainable_parameters of peft prints for these: all-linear of rank 16 on Llama-3.1-8B
+// (41,943,040 of 8,072,204,288), q_proj and v_proj of rank 8 on Llama-2-7B (4,194,304 of
+// 6,742,609,920), c_attn of rank 8 on GPT-2 (294,912 of 124,734,720).
+TEST(Adapter, HasAsManyParametersAsPeftCounts) {
+  struct Case {
+    const char* model;
+    LoraAdapter adapter;
+    std::int64_t trained;
+    std::int64_t all;
+  };
+  const Case cases[] = {
+      {"llama-3.1-8b", {.rank = 16}, 41'943'040, 8'072'204'288},
+      {"llama-2-7b", {.rank = 8, .targets = {"q_proj", "v_proj"}}, 4'194'304, 6'742'609'920},
+      {"gpt2", {.rank = 8, .targets = {"c_attn"}}, 294'912, 124'734'720},
+  };
+  for (const Case& c : cases) {
+    const Network network = Adapted(c.model, c.adapter);
+    EXPECT_EQ(TrainableParameterCount(network), c.trained) << c.model;
+    EXPECT_EQ(ParameterCount(network), c.all) << c.model;
+  }
+}
+
+TEST(Adapter, IsNamedAsPeftNamesIt) {
+  const Network network = Adapted("llama-3.1-8b", {.rank = 16, .targets = {"k_proj"}});
+  std::vector<std::string> trained;
+  ForEachTensor(network, [&](const NamedTensor& tensor) {
+    if (tensor.parameter->trainable) {
+      trained.push_back(tensor.name);
+    }
+  });
+  ASSERT_EQ(trained.size(), 64U);
+  EXPECT_EQ(trained[0], "model.layers.0.self_attn.k_proj.lora_A.weight");
+  EXPECT_EQ(trained[1], "model.layers.0.self_attn.k_proj.lora_B.weight");
+}
+
+Network TwoLinears() {
+  Parameters parameters;
+  Append(parameters, "c_fc", Tensor("weight", {4, 12}));  // (in, out)
+  Append(parameters, "c_fc", Tensor("bias", {12}));
+  Append(parameters, "out", Linear({.out = 4, .in = 12}, Divide::kInputs));
+  Network network;
+  AddLayers(network, "layers.{}", 3, [&](std::int64_t) {
+    Flow flow(parameters);
+    flow.Linear("out", flow.TransposedLinear("c_fc", Flow::Input()));
+    return Layer{.parameters = parameters, .operators = flow.Take()};
+  });
+  Parameters head;
+  Append(head, "head", Linear({.out = 100, .in = 4}, Divide::kOutputs));
+  AddBlock(network, "", head);
+  Flow flow(network.blocks.back().parameters);
+  flow.Linear("head", Flow::Input());
+  network.blocks.back().operators = flow.Take();
+  return network;
+}
+
+TEST(Adapter, StandsBesideEveryLinearLayerButTheOutputLayer) {
+  const Network network = WithAdapter(TwoLinears(), {.rank = 2, .dropout = 0.05}, "").value();
+  const Block& layer = network.blocks.front();
+  ASSERT_EQ(layer.parameters.size(), 7U);
+  EXPECT_EQ(layer.parameters[3].name, "c_fc.lora_A.weight");
+  EXPECT_EQ(layer.parameters[3].shape, (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(layer.parameters[4].shape, (std::vector<std::int64_t>{12, 2}));
+  EXPECT_EQ(layer.parameters[5].name, "out.lora_A.weight");
+  EXPECT_EQ(network.blocks.back().parameters.size(), 1U);
+  EXPECT_FALSE(network.blocks.back().parameters.front().trainable);
+  EXPECT_EQ(TrainableParameterCount(network), 3 * 2 * (4 + 12 + 12 + 4));
+}
+
+TEST(Adapter, IsKnownToTheOperatorsOfItsLayer) {
+  const Network network =
+      WithAdapter(TwoLinears(), {.rank = 2, .targets = {"c_fc"}, .dropout = 0.05}, "").value();
+  const std::vector<Operator>& operators = network.blocks.front().operators;
+  EXPECT_EQ(operators[0].adapter_rank, 2);
+  EXPECT_TRUE(operators[0].adapter_dropout);
+  ASSERT_EQ(operators[0].parameters.size(), 4U);  // weight, bias, A, B
+  EXPECT_EQ(operators[0].parameters[2].parameter, 3);
+  EXPECT_EQ(operators[0].parameters[3].parameter, 4);
+  EXPECT_EQ(operators[1].adapter_rank, 0);
+  EXPECT_EQ(operators[1].parameters.size(), 1U);
+}
+
+TEST(Adapter, LeavesRoutedExpertsAndNormsAlone) {
+  Parameters parameters;
+  Append(parameters, "q_norm", Tensor("weight", {8, 4}));
+  Append(parameters, "experts", Experts(GatedMlp(4, 16), 8));
+  Append(parameters, "o_proj", Linear({.out = 4, .in = 4}, Divide::kInputs));
+  Network network;
+  AddLayers(network, "layers.{}", 2, [&](std::int64_t) { return Layer{.parameters = parameters}; });
+  EXPECT_EQ(TrainableParameterCount(WithAdapter(network, {.rank = 1}, "").value()), 2 * (4 + 4));
+}
+
+TEST(Adapter, RefusesATargetThatNoLinearLayerIsCalled) {
+  EXPECT_EQ(ErrorLine(WithAdapter(FindModel("llama-3.1-8b")->network,
+                                  {.targets = {"q_proj", "v_porj"}}, "--adapter")),
+            "--adapter | no linear layer is called \"v_porj\" | did you mean \"v_proj\"? | linear "
+            "layers: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj");
+  EXPECT_EQ(ErrorLine(WithAdapter(TwoLinears(), {.targets = {"head"}}, "--adapter")),
+            "--adapter | no linear layer is called \"head\" |  | linear layers: c_fc, out");
+}
+
+TEST(Adapter, RefusesAModelWithoutLinearLayers) {
+  EXPECT_EQ(ErrorLine(WithAdapter(NetworkFromCount({.parameters = 1000}).value(), {}, "--adapter")),
+            "--adapter | the model has no linear layers that are known | expected a model with "
+            "layers | a bare parameter count has none; give a model");
+}
+
+}  // namespace
+}  // namespace fourpiles
