@@ -32,8 +32,11 @@ Tensor Logits(Stage& stage, const Operator& op, Tensor x) {
   if (op.parameters.empty()) {
     return x;
   }
+  Kernels& kernels = stage.kernels;
   const Tensor bias = op.parameters.size() > 1 ? stage.Parameter(op, 1) : Tensor();
-  return stage.kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front());
+  x = kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front());
+  x = op.scaled ? kernels.Scale(x) : std::move(x);
+  return op.softcap ? SoftCapped(kernels, std::move(x)) : x;
 }
 
 struct Targets {
@@ -90,8 +93,8 @@ void PlainLossRule(Stage& stage, const Operator& op) {
 // One kernel that reads logits in the format they have and writes their gradient in their place.
 void FusedLossRule(Stage& stage, const Operator& op) {
   const Tensor logits = Logits(stage, op, stage.Take(op));
-  stage.Put(op, stage.kernels.Fused(kFusedLoss, ShapeOf({1}), kFloat32,
-                                    {{logits, Gradient::kKept}}, {&logits}));
+  stage.Put(op, stage.kernels.Fused(kFusedLoss, ShapeOf({1}), kFloat32, {{logits, Gradient::kKept}},
+                                    {&logits}));
 }
 
 // Output layer and loss, a chunk of tokens after the other (torchtune, modules/loss,
