@@ -111,6 +111,16 @@ Value Flow::Constant(std::string_view name) {
       {.kind = OperatorKind::kConstant, .name = std::string(name), .parameters = {Use(name)}});
 }
 
+Value Flow::Patches(std::string_view name) {
+  const Parameter& weight = Find(Join(name, "weight"));  // (out, channels, side, side)
+  return Append({.kind = OperatorKind::kPatches,
+                 .name = std::string(name),
+                 .parameters = UsesOf(name),
+                 .widths = {weight.shape[0]},
+                 .channels = weight.shape[1],
+                 .kernel = weight.shape[2]});
+}
+
 Value Flow::Unary(OperatorKind kind, std::string_view name, Value x) {
   return Append({.kind = kind, .name = std::string(name), .inputs = {x}});
 }
@@ -171,9 +181,14 @@ Value Flow::Rotary(std::string_view name, Value x, const RotaryShape& shape) {
 Value Flow::Attention(std::string_view name, Value q, Value k, Value v,
                       const AttentionShape& shape) {
   const std::int64_t value_width = shape.value_head_dim > 0 ? shape.value_head_dim : shape.head_dim;
+  std::vector<ParameterUse> sinks;
+  if (!shape.sinks.empty()) {
+    sinks.push_back(Use(shape.sinks));
+  }
   return Append({.kind = OperatorKind::kAttention,
                  .name = std::string(name),
                  .inputs = {q, k, v},
+                 .parameters = std::move(sinks),
                  .widths = {value_width, shape.head_dim},
                  .heads = shape.heads,
                  .key_value_heads = shape.key_value_heads,

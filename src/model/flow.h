@@ -32,7 +32,8 @@ struct AttentionShape {
   bool dropout = false;
   bool softcap = false;
   bool eager = false;
-  std::int64_t masks = 1;  // of a pass
+  std::int64_t masks = 1;       // of a pass
+  std::string_view sinks = {};  // a parameter: of each head a logit without a value
 };
 
 // The sizes of rotary embeddings.
@@ -67,6 +68,7 @@ class Flow {
   Value Positions(std::string_view name);
   Value TokenTypes(std::string_view name);
   Value Constant(std::string_view name);
+  Value Patches(std::string_view name);
   Value Activation(std::string_view name, Value x, fourpiles::Activation activation);
   // activation(gate) × up.
   Value Gate(std::string_view name, Value gate, Value up, fourpiles::Activation activation);
