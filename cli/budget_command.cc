@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
-#include "cli/command_line.h"
 #include "base/write_file.h"
+#include "cli/command_line.h"
 #include "model/text_file.h"
 #include "plan/solve.h"
 #include "report/budget.h"

@@ -58,8 +58,10 @@ Network BuildFalcon(Record& config);
 Network BuildGpt2(Record& config);
 Network BuildGptJ(Record& config);
 Network BuildGptNeox(Record& config);
-Network BuildOpt(Record& config);
 Network BuildPhi(Record& config);
+
+// opt.cc: the same with positions that are counted, and words that may be narrower
+Network BuildOpt(Record& config);
 
 // encoders.cc: every token sees every other
 Network BuildBert(Record& config);

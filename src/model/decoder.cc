@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "model/part_flows.h"
+
 namespace fourpiles {
 namespace {
 
@@ -118,17 +120,52 @@ Windows WindowsWhereGiven(Record& config, std::int64_t num_hidden_layers) {
   return ReadWindows(config, num_hidden_layers, [given](std::int64_t) { return given; });
 }
 
+std::vector<Operator> WithLoss(Flow& flow, Value x, const Decoder& decoder, const Frame& frame) {
+  const bool tied = decoder.tie_word_embeddings;
+  flow.Loss("", x, tied ? ParameterUse{.block = 0, .parameter = 0} : flow.Use("weight"),
+            decoder.vocab_size, true);
+  std::vector<Operator> operators = flow.Take();
+  if (!tied && frame.head_bias) {
+    operators.back().parameters.push_back(flow.Use("bias"));
+  }
+  operators.back().softcap = frame.softcap;
+  operators.back().scaled = frame.scaled_logits;
+  return operators;
+}
+
+namespace {
+
+void DescribeEmbedding(Block& block, const Frame& frame) {
+  Flow flow(block.parameters);
+  const Value words = flow.Embedding("");
+  if (frame.scaled_embedding) {
+    flow.Scale(words);
+  }
+  block.operators = flow.Take();
+}
+
+}  // namespace
+
 Network DecoderNetwork(const Decoder& decoder, const Frame& frame,
                        const std::function<Layer(std::int64_t number)>& layer) {
   const std::int64_t hidden_size = decoder.heads.hidden_size;
   Network network;
   AddBlock(network, frame.embedding, Embedding(decoder.vocab_size, hidden_size));
+  DescribeEmbedding(network.blocks.back(), frame);
   AddLayers(network, frame.layers, decoder.num_hidden_layers, layer);
   AddBlock(network, frame.norm, Norm(hidden_size, frame.norm_bias));
-  if (!decoder.tie_word_embeddings) {
+  Flow norm(network.blocks.back().parameters);
+  const Value normed = norm.Norm("", Flow::Input(), {.form = frame.norm_form});
+  if (decoder.tie_word_embeddings) {
+    network.blocks.back().operators = WithLoss(norm, normed, decoder, frame);
+  } else {
+    network.blocks.back().operators = norm.Take();
     AddBlock(network, frame.head,
              Linear({decoder.vocab_size, hidden_size}, Divide::kOutputs, frame.head_bias));
+    Flow head(network.blocks.back().parameters);
+    network.blocks.back().operators = WithLoss(head, Flow::Input(), decoder, frame);
   }
+  network.batch = TokensAndLabels();
   network.num_hidden_layers = decoder.num_hidden_layers;
   network.hidden_size = hidden_size;
   network.vocab_size = decoder.vocab_size;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/flow.h"
 #include "model/parts.h"
 #include "model/record.h"
 
@@ -117,7 +118,15 @@ struct Frame {
   std::string head = "lm_head";
   bool norm_bias = false;
   bool head_bias = false;
+  NormForm norm_form = NormForm::kPlain;
+  bool scaled_embedding = false;  // the words are multiplied by a number
+  bool scaled_logits = false;
+  bool softcap = false;  // of the logits
 };
+
+// The loss of predicting the next token, as the last operator of a block: of the head, whose output
+// layer it is, or of any other, where the output layer is the embedding of the words, block 0.
+std::vector<Operator> WithLoss(Flow& flow, Value x, const Decoder& decoder, const Frame& frame);
 
 // The whole network. Tied, the head has no tensor of its own.
 Network DecoderNetwork(const Decoder& decoder, const Frame& frame,

@@ -4,10 +4,12 @@
 // Names and shapes: deepseek-ai/DeepSeek-V3 modeling_deepseek.py; DeepSeek-AI 2024, "DeepSeek-V2",
 // section 2.1. The indexer of sparse attention: deepseek-ai/DeepSeek-V3.2-Exp inference/model.py.
 
+#include <algorithm>
 #include <utility>
 
 #include "model/architectures.h"
 #include "model/llama.h"
+#include "model/mixture.h"
 
 namespace fourpiles {
 namespace {
@@ -70,34 +72,84 @@ Parameters IndexerParameters(const Indexer& indexer, const LatentAttention& size
   return parameters;
 }
 
+// q_a → norm → q_b; the latent of keys and values → norm → kv_b; one key for the positions, seen by
+// all heads (transformers, models/deepseek_v3/modeling_deepseek_v3.py, DeepseekV3Attention).
+PartFlow FlowOf(const LatentAttention& sizes, AttentionShape shape) {
+  shape.heads = shape.key_value_heads = sizes.heads;
+  shape.head_dim = sizes.qk_nope_head_dim + sizes.qk_rope_head_dim;
+  shape.value_head_dim = sizes.v_head_dim;
+  return [sizes, shape](Flow& flow, Value x) {
+    const RotaryShape rotary = {.head_dim = sizes.qk_rope_head_dim};
+    const Value q = sizes.q_lora_rank ? flow.Linear("self_attn.q_b_proj",
+                                                    flow.Norm("self_attn.q_a_layernorm",
+                                                              flow.Linear("self_attn.q_a_proj", x)))
+                                      : flow.Linear("self_attn.q_proj", x);
+    const std::vector<Value> queries =
+        flow.Split(q, {sizes.heads * sizes.qk_nope_head_dim, sizes.heads * sizes.qk_rope_head_dim});
+    const std::vector<Value> latent = flow.Split(flow.Linear("self_attn.kv_a_proj_with_mqa", x),
+                                                 {sizes.kv_lora_rank, sizes.qk_rope_head_dim});
+    const std::vector<Value> keys_values = flow.Split(
+        flow.Linear("self_attn.kv_b_proj", flow.Norm("self_attn.kv_a_layernorm", latent[0])),
+        {sizes.heads * sizes.qk_nope_head_dim, sizes.heads * sizes.v_head_dim});
+    const Value q_rope = flow.Rotary("self_attn.rotary", queries[1], rotary);
+    const Value k_rope = flow.Rotary("self_attn.rotary", latent[1], rotary);
+    const Value query = flow.Concat(queries[0], q_rope);
+    const Value key = flow.Concat(keys_values[0], flow.Expand(k_rope, sizes.heads));
+    return flow.Linear("self_attn.o_proj",
+                       flow.Attention("self_attn", query, key, keys_values[1], shape));
+  };
+}
+
+// What differs between the generations.
+struct Generation {
+  std::string_view topk_method;  // what a config.json without it means
+  Routing routing;
+  bool normalized;  // what a config.json without norm_topk_prob means
+  std::int64_t per_token;
+};
+
 // Which experts a token goes to is decided with a correction of their scores ("noaux_tc"), or not.
-Parameters RoutedAndShared(Record& config, std::int64_t hidden_size, std::string_view topk_method) {
+// Router and sum are in float32 (modeling_deepseek_v3.py, DeepseekV3TopkRouter, DeepseekV3MoE).
+FeedForwardPart RoutedAndShared(Record& config, std::int64_t hidden_size,
+                                const Generation& generation) {
   const std::int64_t experts = config.Count("n_routed_experts", kExperts);
   const std::int64_t intermediate_size = config.Count("moe_intermediate_size");
-  Parameters moe;
-  Append(moe, "gate", Linear({experts, hidden_size}, Divide::kNot));
-  if (config.TextOr("topk_method", topk_method) == "noaux_tc") {
-    Append(moe, "gate", RouterCorrection("e_score_correction_bias", experts));
+  const std::optional<Activation> activation = ReadActivation(config, "hidden_act", "silu");
+  FeedForwardPart moe;
+  moe.flow = FlowOfExperts({.router = "mlp.gate",
+                            .experts = "mlp.experts",
+                            .hidden_size = hidden_size,
+                            .intermediate_size = intermediate_size,
+                            .count = experts,
+                            .per_token = ReadExpertsPerToken(config, generation.per_token, experts),
+                            .activation = activation,
+                            .routing = generation.routing,
+                            .normalized = config.Flag("norm_topk_prob", generation.normalized),
+                            .float32 = true});
+  Append(moe.parameters, "mlp.gate", Linear({experts, hidden_size}, Divide::kNot));
+  if (config.TextOr("topk_method", generation.topk_method) == "noaux_tc") {
+    Append(moe.parameters, "mlp.gate", RouterCorrection("e_score_correction_bias", experts));
   }
-  Append(moe, "experts", Experts(GatedMlp(hidden_size, intermediate_size), experts));
+  Append(moe.parameters, "mlp.experts", Experts(GatedMlp(hidden_size, intermediate_size), experts));
   const std::int64_t shared = config.CountOr("n_shared_experts", 0, {0, kExperts.most});
   if (shared > 0) {
-    Append(moe, "shared_experts", GatedMlp(hidden_size, shared * intermediate_size));
+    moe.flow = SumOf(std::move(moe.flow), FlowOfGatedMlp("mlp.shared_experts", activation));
+    Append(moe.parameters, "mlp.shared_experts", GatedMlp(hidden_size, shared * intermediate_size));
   }
   return moe;
 }
 
 // The first layers are dense, then every moe_layer_freq-th has experts.
-FeedForward DenseThenExperts(Record& config, std::int64_t hidden_size, Parameters experts) {
-  Parameters moe;
-  Append(moe, "mlp", std::move(experts));
+FeedForward DenseThenExperts(Record& config, const Decoder& decoder, const FeedForwardPart& moe) {
   const std::int64_t dense_layers = config.CountOr("first_k_dense_replace", 0, {0, kLayers.most});
   const std::int64_t step = config.CountOr("moe_layer_freq", 1, kLayers);
-  Parameters mlp;
+  FeedForward mlp;
   if (dense_layers > 0 || step > 1) {
-    Append(mlp, "mlp", GatedMlp(hidden_size, config.Count("intermediate_size")));
+    mlp = DenseMlp(config, decoder);
   }
-  return [=](std::int64_t layer) { return layer >= dense_layers && layer % step == 0 ? moe : mlp; };
+  return [=](std::int64_t layer) {
+    return layer >= dense_layers && layer % step == 0 ? moe : mlp(layer);
+  };
 }
 
 // For each layer, whether it has an indexer: all, or those that indexer_types names "full".
@@ -110,8 +162,7 @@ std::vector<bool> LayersWithIndexer(Record& config, std::int64_t num_hidden_laye
   return with;
 }
 
-// `topk_method` is what a config.json without it means.
-Network Deepseek(Record& config, std::string_view topk_method) {
+Network Deepseek(Record& config, const Generation& generation) {
   const LatentAttention sizes = ReadAttention(config);
   const Decoder decoder = {.heads = {.hidden_size = sizes.hidden_size},
                            .num_hidden_layers = config.Count("num_hidden_layers", kLayers),
@@ -120,8 +171,9 @@ Network Deepseek(Record& config, std::string_view topk_method) {
   const std::vector<bool> indexed = LayersWithIndexer(config, decoder.num_hidden_layers);
   const Indexer indexer = {.heads = config.CountOr("index_n_heads", 1),
                            .head_dim = config.CountOr("index_head_dim", 1)};
-  const FeedForward feed_forward = DenseThenExperts(
-      config, sizes.hidden_size, RoutedAndShared(config, sizes.hidden_size, topk_method));
+  const FeedForward feed_forward =
+      DenseThenExperts(config, decoder, RoutedAndShared(config, sizes.hidden_size, generation));
+  const PartFlow attention = FlowOf(sizes, ReadAttentionFlow(config).shape);
   Network network = DecoderNetwork(decoder, {}, [&](std::int64_t number) {
     Layer layer;
     layer.cache = {.key_elements_per_token = sizes.kv_lora_rank + sizes.qk_rope_head_dim};
@@ -130,8 +182,12 @@ Network Deepseek(Record& config, std::string_view topk_method) {
       Append(layer.parameters, "self_attn.indexer", IndexerParameters(indexer, sizes));
       layer.cache->index_elements_per_token = indexer.head_dim;
     }
-    Append(layer.parameters, feed_forward(number));
+    FeedForwardPart part = feed_forward(number);
+    Append(layer.parameters, std::move(part.parameters));
     Append(layer.parameters, Norms(kNormsBefore, sizes.hidden_size));
+    if (!indexed[static_cast<std::size_t>(number)]) {  // how sparse attention trains: not described
+      layer.operators = DescribeLayer(layer.parameters, {}, attention, part.flow);
+    }
     return layer;
   });
   LeaveOutPredictionLayers(network,
@@ -142,11 +198,16 @@ Network Deepseek(Record& config, std::string_view topk_method) {
 }  // namespace
 
 Network BuildDeepseekV2(Record& config) {
-  return Deepseek(config, "greedy");
+  return Deepseek(
+      config,
+      {.topk_method = "greedy", .routing = Routing::kSoftmax, .normalized = false, .per_token = 6});
 }
 
 Network BuildDeepseekV3(Record& config) {
-  return Deepseek(config, "noaux_tc");
+  return Deepseek(config, {.topk_method = "noaux_tc",
+                           .routing = Routing::kSigmoid,
+                           .normalized = true,
+                           .per_token = 8});
 }
 
 }  // namespace fourpiles

@@ -62,22 +62,27 @@ Value Flow::TransposedLinear(std::string_view name, Value x) {
                  .widths = {Find(Join(name, "weight")).shape[1]}});
 }
 
-Value Flow::Norm(std::string_view name, Value x) {
-  return Has(Join(name, "bias")) ? LayerNorm(name, x) : RmsNorm(name, x);
+Value Flow::Norm(std::string_view name, Value x, const NormShape& shape) {
+  const bool layer_norm = Has(Join(name, "bias")) || shape.form == NormForm::kComposed;
+  return layer_norm ? LayerNorm(name, x, shape) : RmsNorm(name, x, shape);
 }
 
-Value Flow::LayerNorm(std::string_view name, Value x) {
+Value Flow::LayerNorm(std::string_view name, Value x, const NormShape& shape) {
   return Append({.kind = OperatorKind::kLayerNorm,
                  .name = std::string(name),
                  .inputs = {x},
-                 .parameters = UsesOf(name)});
+                 .parameters = UsesOf(name),
+                 .heads = shape.heads,
+                 .norm = shape.form});
 }
 
-Value Flow::RmsNorm(std::string_view name, Value x) {
+Value Flow::RmsNorm(std::string_view name, Value x, const NormShape& shape) {
   return Append({.kind = OperatorKind::kRmsNorm,
                  .name = std::string(name),
                  .inputs = {x},
-                 .parameters = UsesOf(name)});
+                 .parameters = UsesOf(name),
+                 .heads = shape.heads,
+                 .norm = shape.form});
 }
 
 Value Flow::Embedding(std::string_view name) {
@@ -104,6 +109,16 @@ Value Flow::TokenTypes(std::string_view name) {
 Value Flow::Constant(std::string_view name) {
   return Append(
       {.kind = OperatorKind::kConstant, .name = std::string(name), .parameters = {Use(name)}});
+}
+
+Value Flow::Patches(std::string_view name) {
+  const Parameter& weight = Find(Join(name, "weight"));  // (out, channels, side, side)
+  return Append({.kind = OperatorKind::kPatches,
+                 .name = std::string(name),
+                 .parameters = UsesOf(name),
+                 .widths = {weight.shape[0]},
+                 .channels = weight.shape[1],
+                 .kernel = weight.shape[2]});
 }
 
 Value Flow::Unary(OperatorKind kind, std::string_view name, Value x) {
@@ -149,24 +164,39 @@ Value Flow::Concat(Value a, Value b) {
   return Append({.kind = OperatorKind::kConcat, .inputs = {a, b}});
 }
 
-Value Flow::Rotary(std::string_view name, Value x, std::int64_t head_dim) {
+Value Flow::Expand(Value x, std::int64_t heads) {
+  return Append({.kind = OperatorKind::kExpand, .inputs = {x}, .heads = heads});
+}
+
+Value Flow::Rotary(std::string_view name, Value x, const RotaryShape& shape) {
+  const std::int64_t rotated = shape.rotated > 0 ? shape.rotated : shape.head_dim;
+  const std::int64_t table = shape.table_width > 0 ? shape.table_width : rotated;
   return Append({.kind = OperatorKind::kRotary,
                  .name = std::string(name),
                  .inputs = {x},
-                 .widths = {head_dim}});
+                 .widths = {rotated, shape.head_dim, table},
+                 .tables = shape.tables});
 }
 
 Value Flow::Attention(std::string_view name, Value q, Value k, Value v,
                       const AttentionShape& shape) {
   const std::int64_t value_width = shape.value_head_dim > 0 ? shape.value_head_dim : shape.head_dim;
+  std::vector<ParameterUse> sinks;
+  if (!shape.sinks.empty()) {
+    sinks.push_back(Use(shape.sinks));
+  }
   return Append({.kind = OperatorKind::kAttention,
                  .name = std::string(name),
                  .inputs = {q, k, v},
+                 .parameters = std::move(sinks),
                  .widths = {value_width, shape.head_dim},
                  .heads = shape.heads,
                  .key_value_heads = shape.key_value_heads,
                  .mask = shape.mask,
+                 .tables = shape.masks,
                  .float32 = shape.float32_softmax,
+                 .softcap = shape.softcap,
+                 .eager = shape.eager,
                  .dropout = shape.dropout});
 }
 

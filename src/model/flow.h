@@ -30,6 +30,24 @@ struct AttentionShape {
   Mask mask = Mask::kAdd;
   bool float32_softmax = false;
   bool dropout = false;
+  bool softcap = false;
+  bool eager = false;
+  std::int64_t masks = 1;       // of a pass
+  std::string_view sinks = {};  // a parameter: of each head a logit without a value
+};
+
+// The sizes of rotary embeddings.
+struct RotaryShape {
+  std::int64_t head_dim = 1;
+  std::int64_t rotated = 0;      // the first so many of a head; 0: all
+  std::int64_t table_width = 0;  // of cos and sin; 0: as many as are rotated
+  std::int64_t tables = 1;       // of a pass
+};
+
+// How a norm is computed, and of how many heads apart.
+struct NormShape {
+  NormForm form = NormForm::kPlain;
+  std::int64_t heads = 1;
 };
 
 class Flow {
@@ -42,14 +60,15 @@ class Flow {
   Value Linear(std::string_view name, Value x);
   // GPT-2's "Conv1D", whose weight is (in, out).
   Value TransposedLinear(std::string_view name, Value x);
-  // A layer norm where it has a bias, else an RMS norm.
-  Value Norm(std::string_view name, Value x);
-  Value LayerNorm(std::string_view name, Value x);
-  Value RmsNorm(std::string_view name, Value x);
+  // A layer norm where it has a bias or that form, else an RMS norm.
+  Value Norm(std::string_view name, Value x, const NormShape& shape = {});
+  Value LayerNorm(std::string_view name, Value x, const NormShape& shape = {});
+  Value RmsNorm(std::string_view name, Value x, const NormShape& shape = {});
   Value Embedding(std::string_view name);
   Value Positions(std::string_view name);
   Value TokenTypes(std::string_view name);
   Value Constant(std::string_view name);
+  Value Patches(std::string_view name);
   Value Activation(std::string_view name, Value x, fourpiles::Activation activation);
   // activation(gate) × up.
   Value Gate(std::string_view name, Value gate, Value up, fourpiles::Activation activation);
@@ -59,8 +78,8 @@ class Flow {
   Value Dropout(std::string_view name, Value x, bool used = true);  // x itself where not used
   std::vector<Value> Split(Value x, std::vector<std::int64_t> widths);
   Value Concat(Value a, Value b);
-  // Of heads of so many elements.
-  Value Rotary(std::string_view name, Value x, std::int64_t head_dim);
+  Value Expand(Value x, std::int64_t heads);
+  Value Rotary(std::string_view name, Value x, const RotaryShape& shape);
   Value Attention(std::string_view name, Value q, Value k, Value v, const AttentionShape& shape);
   Value FirstToken(Value x);
   Value Append(Operator op);  // any other; fills in its output
@@ -71,10 +90,11 @@ class Flow {
   // The number of a parameter of the block: "lm_head.weight".
   ParameterUse Use(std::string_view parameter) const;
 
+  bool Has(std::string_view parameter) const;
+
   std::vector<Operator> Take() { return std::move(operators_); }
 
  private:
-  bool Has(std::string_view parameter) const;
   const Parameter& Find(std::string_view parameter) const;
   // The weight and, where there is one, the bias of a module.
   std::vector<ParameterUse> UsesOf(std::string_view module) const;

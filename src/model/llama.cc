@@ -6,6 +6,8 @@
 
 #include "model/llama.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "model/architectures.h"
@@ -18,30 +20,90 @@ Windows NoWindows(const Decoder& decoder) {
 }
 
 // gate_proj and up_proj in one tensor, as q_proj, k_proj and v_proj.
-Parameters FusedMlp(std::int64_t hidden_size, std::int64_t intermediate_size) {
-  Parameters mlp;
-  Append(mlp, "gate_up_proj", Linear({2 * intermediate_size, hidden_size}, Divide::kOutputs));
-  Append(mlp, "down_proj", Linear({hidden_size, intermediate_size}, Divide::kInputs));
+FeedForwardPart FusedMlp(Record& config, std::int64_t hidden_size) {
+  const std::int64_t width = config.Count("intermediate_size");
+  FeedForwardPart mlp;
+  Append(mlp.parameters, "mlp.gate_up_proj", Linear({2 * width, hidden_size}, Divide::kOutputs));
+  Append(mlp.parameters, "mlp.down_proj", Linear({hidden_size, width}, Divide::kInputs));
+  if (const auto activation = ReadActivation(config, "hidden_act", "silu")) {
+    mlp.flow = [width, activation = *activation](Flow& flow, Value x) {
+      const std::vector<Value> both =
+          flow.Split(flow.Linear("mlp.gate_up_proj", x), {width, width});
+      return flow.Linear("mlp.down_proj", flow.Gate("mlp", both[0], both[1], activation));
+    };
+  }
   return mlp;
 }
 
 }  // namespace
 
+std::vector<Operator> DescribeLayer(const Parameters& parameters, const LlamaStyle& style,
+                                    const PartFlow& attention, const PartFlow& feed_forward) {
+  if (!attention || !feed_forward) {
+    return {};
+  }
+  Flow flow(parameters);
+  const auto norm = [&](std::size_t which, Value v) {
+    return flow.Norm(style.norms[which], v, {.form = style.norm_form});
+  };
+  Value x = Flow::Input();
+  switch (style.place) {
+    case NormPlace::kBefore:
+      x = flow.Add(x, attention(flow, norm(0, x)));
+      flow.Add(x, feed_forward(flow, norm(1, x)));
+      break;
+    case NormPlace::kAround:
+      x = flow.Add(x, norm(1, attention(flow, norm(0, x))));
+      flow.Add(x, norm(3, feed_forward(flow, norm(2, x))));
+      break;
+    case NormPlace::kAfter:
+      x = flow.Add(x, norm(0, attention(flow, x)));
+      flow.Add(x, norm(1, feed_forward(flow, x)));
+      break;
+    case NormPlace::kOnce: {
+      const Value normed = norm(0, x);
+      x = flow.Add(x, attention(flow, normed));
+      flow.Add(x, feed_forward(flow, normed));
+      break;
+    }
+  }
+  return flow.Take();
+}
+
+AttentionFlow ReadAttentionFlow(Record& config, const Windows& windows) {
+  const auto sees_all = std::ranges::count_if(windows, [](const auto& window) { return !window; });
+  const bool both = sees_all > 0 && sees_all < std::ssize(windows);
+  return {.shape = {.float32_softmax = true,
+                    .dropout = ReadDropout(config, "attention_dropout", 0),
+                    .masks = both ? 2 : 1}};
+}
+
 Network LlamaNetwork(const Decoder& decoder, const LlamaStyle& style, const Windows& windows,
                      const FeedForward& feed_forward) {
-  return DecoderNetwork(decoder, {}, [&](std::int64_t number) {
+  Frame frame = style.frame;
+  frame.norm_form = style.norm_form;
+  const PartFlow attention =
+      FlowOf("self_attn", decoder.heads, style.attention, style.attention_flow);
+  return DecoderNetwork(decoder, frame, [&](std::int64_t number) {
     Layer layer;
+    FeedForwardPart part = feed_forward(number);
     Append(layer.parameters, "self_attn", Attention(decoder.heads, style.attention));
-    Append(layer.parameters, feed_forward(number));
+    Append(layer.parameters, std::move(part.parameters));
     Append(layer.parameters, Norms(style.norms, decoder.heads.hidden_size));
     layer.cache = KeyValueCache(decoder.heads, windows[static_cast<std::size_t>(number)]);
+    layer.operators = DescribeLayer(layer.parameters, style, attention, part.flow);
     return layer;
   });
 }
 
 FeedForward DenseMlp(Record& config, const Decoder& decoder, bool bias) {
-  Parameters mlp;
-  Append(mlp, "mlp",
+  return DenseMlp(config, decoder, bias, ReadActivation(config, "hidden_act", "silu"));
+}
+
+FeedForward DenseMlp(Record& config, const Decoder& decoder, bool bias,
+                     std::optional<Activation> activation) {
+  FeedForwardPart mlp = {.flow = FlowOfGatedMlp("mlp", activation)};
+  Append(mlp.parameters, "mlp",
          GatedMlp(decoder.heads.hidden_size, config.Count("intermediate_size"), {.bias = bias}));
   return [mlp](std::int64_t) { return mlp; };
 }
@@ -57,40 +119,53 @@ Windows QwenWindows(Record& config, std::int64_t num_hidden_layers) {
 Network BuildLlama(Record& config) {
   const Decoder decoder = ReadDecoder(config);
   const bool bias = config.Flag("attention_bias", false);
-  return LlamaNetwork(decoder, {.attention = {.qkv_bias = bias, .output_bias = bias}},
+  return LlamaNetwork(decoder,
+                      {.attention = {.qkv_bias = bias, .output_bias = bias},
+                       .attention_flow = ReadAttentionFlow(config)},
                       NoWindows(decoder),
                       DenseMlp(config, decoder, config.Flag("mlp_bias", false)));
 }
 
 Network BuildMistral(Record& config) {
   const Decoder decoder = ReadDecoder(config);
-  return LlamaNetwork(decoder, {}, WindowsWhereGiven(config, decoder.num_hidden_layers),
+  return LlamaNetwork(decoder, {.attention_flow = ReadAttentionFlow(config)},
+                      WindowsWhereGiven(config, decoder.num_hidden_layers),
                       DenseMlp(config, decoder));
 }
 
 Network BuildQwen2(Record& config) {
   const Decoder decoder = ReadDecoder(config);
-  return LlamaNetwork(decoder, {.attention = {.qkv_bias = true}},
-                      QwenWindows(config, decoder.num_hidden_layers), DenseMlp(config, decoder));
+  const Windows windows = QwenWindows(config, decoder.num_hidden_layers);
+  return LlamaNetwork(
+      decoder,
+      {.attention = {.qkv_bias = true}, .attention_flow = ReadAttentionFlow(config, windows)},
+      windows, DenseMlp(config, decoder));
 }
 
 Network BuildQwen3(Record& config) {
   const Decoder decoder = ReadDecoder(config, kQwen3Defaults);
+  const Windows windows = QwenWindows(config, decoder.num_hidden_layers);
   const bool bias = config.Flag("attention_bias", false);
   return LlamaNetwork(
       decoder,
-      {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = HeadNorm::kEachHead}},
-      QwenWindows(config, decoder.num_hidden_layers), DenseMlp(config, decoder));
+      {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = HeadNorm::kEachHead},
+       .attention_flow = ReadAttentionFlow(config, windows)},
+      windows, DenseMlp(config, decoder));
 }
 
 namespace {
 
 Network OlmoNetwork(Record& config, const Decoder& decoder, const Windows& windows) {
   const bool bias = config.Flag("attention_bias", false);
+  AttentionFlow flow = ReadAttentionFlow(config, windows);
+  flow.norm = NormForm::kFloat32;
   return LlamaNetwork(
       decoder,
       {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = HeadNorm::kAllHeads},
-       .norms = kNormsAfter},
+       .norms = kNormsAfter,
+       .place = NormPlace::kAfter,
+       .norm_form = NormForm::kFloat32,
+       .attention_flow = flow},
       windows, DenseMlp(config, decoder));
 }
 
@@ -108,35 +183,64 @@ Network BuildOlmo3(Record& config) {
                                  {.otherwise = kOlmo3Defaults.sliding_window}));
 }
 
-Network BuildGemma(Record& config) {
-  const Decoder decoder = ReadDecoder(config, kGemmaDefaults);
+namespace {
+
+// What the three have in common: norms that add 1 to their weights, a gate by the GELU, and an
+// embedding that is multiplied by √hidden_size.
+LlamaStyle GemmaStyle(Record& config, const Windows& windows) {
   const bool bias = config.Flag("attention_bias", false);
-  return LlamaNetwork(decoder, {.attention = {.qkv_bias = bias, .output_bias = bias}},
-                      NoWindows(decoder), DenseMlp(config, decoder));
+  LlamaStyle style = {.attention = {.qkv_bias = bias, .output_bias = bias},
+                      .norm_form = NormForm::kShifted,
+                      .attention_flow = ReadAttentionFlow(config, windows),
+                      .frame = {.scaled_embedding = true}};
+  style.attention_flow.norm = NormForm::kShifted;
+  return style;
 }
 
+FeedForward GemmaMlp(Record& config, const Decoder& decoder) {
+  return DenseMlp(config, decoder, false,
+                  ReadActivation(config, "hidden_activation", "gelu_pytorch_tanh"));
+}
+
+}  // namespace
+
+Network BuildGemma(Record& config) {
+  const Decoder decoder = ReadDecoder(config, kGemmaDefaults);
+  const Windows windows = NoWindows(decoder);
+  return LlamaNetwork(decoder, GemmaStyle(config, windows), windows, GemmaMlp(config, decoder));
+}
+
+// Scores and logits are bounded unless the config says null. The bound of the scores is not applied
+// by scaled_dot_product_attention (integrations/sdpa_attention.py), only by eager attention.
 Network BuildGemma2(Record& config) {
+  constexpr double kScoreBound = 50;  // configuration_gemma2.py
+  constexpr double kLogitBound = 30;
   const Decoder decoder = ReadDecoder(config, kGemma2Defaults);
-  const bool bias = config.Flag("attention_bias", false);
-  return LlamaNetwork(decoder,
-                      {.attention = {.qkv_bias = bias, .output_bias = bias}, .norms = kNormsAround},
-                      ReadWindows(config, decoder.num_hidden_layers, EveryOtherLayer,
-                                  {.otherwise = kGemma2Defaults.sliding_window}),
-                      DenseMlp(config, decoder));
+  const Windows windows = ReadWindows(config, decoder.num_hidden_layers, EveryOtherLayer,
+                                      {.otherwise = kGemma2Defaults.sliding_window});
+  LlamaStyle style = GemmaStyle(config, windows);
+  style.norms = kNormsAround;
+  style.place = NormPlace::kAround;
+  style.attention_flow.shape.softcap =
+      config.OptionalNumber("attn_logit_softcapping").value_or(kScoreBound) > 0;
+  style.frame.softcap = config.OptionalNumber("final_logit_softcapping").value_or(kLogitBound) > 0;
+  return LlamaNetwork(decoder, style, windows, GemmaMlp(config, decoder));
 }
 
 Network BuildGemma3(Record& config) {
   const Decoder decoder = ReadDecoder(config, kGemma3Defaults);
-  const bool bias = config.Flag("attention_bias", false);
   const std::int64_t pattern = config.CountOr("sliding_window_pattern", 6, kLayers);
-  return LlamaNetwork(
-      decoder,
-      {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = HeadNorm::kEachHead},
-       .norms = kNormsAround},
+  const Windows windows =
       ReadWindows(config, decoder.num_hidden_layers,
                   [pattern](std::int64_t layer) { return (layer + 1) % pattern != 0; },
-                  {.otherwise = kGemma3Defaults.sliding_window}),
-      DenseMlp(config, decoder));
+                  {.otherwise = kGemma3Defaults.sliding_window});
+  LlamaStyle style = GemmaStyle(config, windows);
+  style.attention.head_norm = HeadNorm::kEachHead;
+  style.norms = kNormsAround;
+  style.place = NormPlace::kAround;
+  // Layers that see a window turn by angles of their own (rope_local_base_freq).
+  style.attention_flow.rotary->tables = 2;
+  return LlamaNetwork(decoder, style, windows, GemmaMlp(config, decoder));
 }
 
 // GLM-4: fused gate and up, and a norm after each part as well, under names of its own.
@@ -145,11 +249,14 @@ Network BuildGlm4(Record& config) {
       "input_layernorm", "post_self_attn_layernorm", "post_attention_layernorm",
       "post_mlp_layernorm"};
   const Decoder decoder = ReadDecoder(config);
-  Parameters mlp;
-  Append(mlp, "mlp", FusedMlp(decoder.heads.hidden_size, config.Count("intermediate_size")));
-  return LlamaNetwork(
-      decoder, {.attention = {.qkv_bias = config.Flag("attention_bias", false)}, .norms = kNorms},
-      NoWindows(decoder), [mlp](std::int64_t) { return mlp; });
+  const FeedForwardPart mlp = FusedMlp(config, decoder.heads.hidden_size);
+  LlamaStyle style = {.attention = {.qkv_bias = config.Flag("attention_bias", false)},
+                      .norms = kNorms,
+                      .place = NormPlace::kAround,
+                      .attention_flow = ReadAttentionFlow(config)};
+  style.attention_flow.rotary->rotated =
+      ReadRotated(config, "partial_rotary_factor", 0.5, decoder.heads.head_dim);
+  return LlamaNetwork(decoder, style, NoWindows(decoder), [mlp](std::int64_t) { return mlp; });
 }
 
 // Command-R: one norm a layer, before both parts, which run side by side. Command-R+ norms queries
@@ -159,27 +266,37 @@ Network BuildCohere(Record& config) {
   const Decoder decoder = ReadDecoder(config, kCohereDefaults);
   const bool bias = config.Flag("attention_bias", false);
   const HeadNorm norm = config.Flag("use_qk_norm", false) ? HeadNorm::kHeadsApart : HeadNorm::kNone;
-  return LlamaNetwork(
-      decoder,
-      {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = norm}, .norms = kNorms},
-      NoWindows(decoder), DenseMlp(config, decoder));
+  LlamaStyle style = {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = norm},
+                      .norms = kNorms,
+                      .place = NormPlace::kOnce,
+                      .norm_form = NormForm::kComposed,
+                      .attention_flow = ReadAttentionFlow(config),
+                      .frame = {.scaled_logits = true}};
+  style.attention_flow.norm = NormForm::kComposed;
+  return LlamaNetwork(decoder, style, NoWindows(decoder), DenseMlp(config, decoder));
 }
 
 // Phi-3 and 4: queries, keys and values in one tensor, gate and up in another.
 Network BuildPhi3(Record& config) {
   const Decoder decoder = ReadDecoder(config);
   const Heads& heads = decoder.heads;
-  const std::int64_t intermediate_size = config.Count("intermediate_size");
   const Windows windows = WindowsWhereGiven(config, decoder.num_hidden_layers);
+  const FeedForwardPart mlp = FusedMlp(config, heads.hidden_size);
+  AttentionFlow style = ReadAttentionFlow(config);
+  style.rotary->rotated = ReadRotated(config, "partial_rotary_factor", 1, heads.head_dim);
+  const PartFlow attention = FlowOfFused("self_attn", "qkv_proj", heads, "o_proj", style);
+  const bool dropout = ReadDropout(config, "resid_pdrop", 0);
   return DecoderNetwork(decoder, {}, [&](std::int64_t number) {
     Layer layer;
     Append(layer.parameters, "self_attn.qkv_proj",
            Linear({heads.QuerySize() + 2 * heads.KeySize(), heads.hidden_size}, Divide::kOutputs));
     Append(layer.parameters, "self_attn.o_proj",
            Linear({heads.hidden_size, heads.QuerySize()}, Divide::kInputs));
-    Append(layer.parameters, "mlp", FusedMlp(heads.hidden_size, intermediate_size));
+    Append(layer.parameters, mlp.parameters);
     Append(layer.parameters, Norms(kNormsBefore, heads.hidden_size));
     layer.cache = KeyValueCache(heads, windows[static_cast<std::size_t>(number)]);
+    layer.operators = DescribeLayer(layer.parameters, {}, WithDropout(attention, dropout),
+                                    WithDropout(mlp.flow, dropout));
     return layer;
   });
 }
@@ -188,22 +305,25 @@ Network BuildPhi3(Record& config) {
 // gate and up together.
 Network BuildQwen(Record& config) {
   static constexpr std::array<std::string_view, 2> kNorms = {"ln_1", "ln_2"};
+  static constexpr GatedMlpStyle kMlp = {.gate = "w2", .up = "w1", .down = "c_proj"};
   Decoder decoder = ReadDecoder(config);
   Heads& heads = decoder.heads;
   heads.head_dim = config.CountOr("kv_channels", heads.head_dim);
   const std::int64_t intermediate_size = config.Count("intermediate_size") / 2;
   const Frame frame = {
       .embedding = "transformer.wte", .layers = "transformer.h.{}", .norm = "transformer.ln_f"};
+  const PartFlow attention =
+      FlowOfFused("attn", "c_attn", heads, "c_proj", ReadAttentionFlow(config));
   return DecoderNetwork(decoder, frame, [&](std::int64_t) {
     Layer layer = {.cache = KeyValueCache(heads)};
     Append(layer.parameters, "attn.c_attn",
            Linear({3 * heads.QuerySize(), heads.hidden_size}, Divide::kOutputs, true));
     Append(layer.parameters, "attn.c_proj",
            Linear({heads.hidden_size, heads.QuerySize()}, Divide::kInputs));
-    Append(layer.parameters, "mlp",
-           GatedMlp(heads.hidden_size, intermediate_size,
-                    {.gate = "w2", .up = "w1", .down = "c_proj"}));
+    Append(layer.parameters, "mlp", GatedMlp(heads.hidden_size, intermediate_size, kMlp));
     Append(layer.parameters, Norms(kNorms, heads.hidden_size));
+    layer.operators = DescribeLayer(layer.parameters, {.norms = kNorms}, attention,
+                                    FlowOfGatedMlp("mlp", Activation::kSilu, kMlp));
     return layer;
   });
 }

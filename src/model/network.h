@@ -135,8 +135,8 @@ bool OperatorsAreKnown(const Network& network);
 // Of the blocks whose name has a number: layers.
 bool IsNumbered(const Block& block);
 
-// Makes the rows of the vocabulary, in embedding and output layer, a multiple of this, as frameworks
-// do whose kernels or ranks want it.
+// Makes the rows of the vocabulary, in embedding and output layer, a multiple of this, as
+// frameworks do whose kernels or ranks want it.
 void PadVocabulary(Network& network, std::int64_t multiple);
 
 // Refuses a network where the elements of all tensors, or of all caches for one token, pass 2^53;

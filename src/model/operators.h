@@ -26,11 +26,12 @@ enum class OperatorKind {
   kPrependToken,   // one parameter before the tokens of every sample
   kPatches,        // a convolution whose kernels do not overlap, its outputs as tokens
   kLinear,
-  kLayerNorm,
-  kRmsNorm,
-  kRotary,  // rotary position embeddings
-  kSplit,   // the last dimension cut into parts, which are views
-  kConcat,  // of the last dimension
+  kLayerNorm,  // of each of its heads
+  kRmsNorm,    // the same
+  kRotary,     // rotary position embeddings
+  kSplit,      // the last dimension cut into parts, which are views
+  kConcat,     // of the last dimension
+  kExpand,     // one head, seen as so many: a view
   kConcatChannels,
   kAttention,  // queries, keys, values → values mixed
   kActivation,
@@ -39,10 +40,11 @@ enum class OperatorKind {
   kScale,  // by a number
   kAdd,
   kDropout,
-  kExperts,     // a router and routed experts
-  kFirstToken,  // of every sample
-  kLoss,        // the output layer, where it has parameters, and cross entropy
-  kMeanSquare,  // mean squared error
+  kExperts,         // a router and routed experts: router, gate, up, down
+  kStackedExperts,  // the same, stacked: router, gate and up, down, and their biases
+  kFirstToken,      // of every sample
+  kLoss,            // the output layer, where it has parameters, and cross entropy
+  kMeanSquare,      // mean squared error
   kConvolution,
   kBatchNorm,
   kGroupNorm,
@@ -63,7 +65,24 @@ enum class Activation {
   kRelu,
   kReluInPlace,
   kSquaredRelu,
-  kTanh
+  kTanh,
+  kSigmoid,
+  kClampedSwish,  // of a gate and an input that are clamped first: gpt-oss
+};
+
+// How a norm is computed; the formulas are those of the modules in transformers.
+enum class NormForm {
+  kPlain,     // a layer norm by its kernel; an RMS norm in float32, then times its weight: Llama
+  kFloat32,   // an RMS norm, times its weight, in float32: OLMo 2
+  kShifted,   // the same, and 1 is added to the weight: Gemma
+  kComposed,  // a layer norm in float32, operation by operation: Cohere
+};
+
+// How a router turns its scores into weights of the experts that it chooses.
+enum class Routing {
+  kSoftmax,          // of all scores
+  kSoftmaxOfChosen,  // of those of the experts chosen
+  kSigmoid,          // of each
 };
 
 // How attention leaves out the tokens that a query must not see.
@@ -106,7 +125,16 @@ struct Operator {
   std::int64_t stride = 1;
   Activation activation = Activation::kGelu;
   Mask mask = Mask::kNone;
-  bool float32 = false;  // its softmax is computed in float32
+  NormForm norm = NormForm::kPlain;
+  Routing routing = Routing::kSoftmax;
+  bool normalized = false;  // the weights of the experts chosen are made to sum to 1
+  // Rotary tables, or masks, that a pass makes: layers that see a window may have their own.
+  std::int64_t tables = 1;
+  // Attention: its softmax is computed in float32; experts: their router and their sum are.
+  bool float32 = false;
+  bool softcap = false;  // scores of attention, or logits, are bounded by tanh
+  bool scaled = false;   // the logits are multiplied by a number
+  bool eager = false;    // attention for which the framework has no kernel of its own
   bool dropout = false;  // of the attention's probabilities
   bool in_place = false;
   bool keeps_logits = false;  // they are returned beside the loss

@@ -105,7 +105,7 @@ Parameters RouterCorrection(std::string_view name, std::int64_t experts);
 
 struct Layer {
   Parameters parameters = {};
-  std::optional<Cache> cache = {};  // AddLayers fills in its `layer`
+  std::optional<Cache> cache = {};       // AddLayers fills in its `layer`
   std::vector<Operator> operators = {};  // flow.h; empty: not described
 };
 

@@ -95,7 +95,7 @@ Network Hybrid(Record& config, Projections projections,
       Append(layer.parameters, "self_attn", Attention(decoder.heads, full));
       layer.cache = KeyValueCache(decoder.heads);
     }
-    Append(layer.parameters, feed_forward(number));
+    Append(layer.parameters, feed_forward(number).parameters);
     Append(layer.parameters, Norms(kNormsBefore, decoder.heads.hidden_size));
     return layer;
   });
@@ -107,7 +107,7 @@ Network Hybrid(Record& config, Projections projections,
 
 Network BuildQwen3Next(Record& config) {
   return Hybrid(config, Projections::kNext, [&config](const Decoder& decoder) {
-    return QwenExperts(config, decoder.heads.hidden_size, ExpertStorage::kSeparate);
+    return QwenExperts(config, decoder, ExpertStorage::kSeparate);
   });
 }
 
@@ -118,7 +118,7 @@ Network BuildQwen35(Record& config) {
 
 Network BuildQwen35Moe(Record& config) {
   return Hybrid(config, Projections::k35, [&config](const Decoder& decoder) {
-    return QwenExperts(config, decoder.heads.hidden_size, ExpertStorage::kStackedOut);
+    return QwenExperts(config, decoder, ExpertStorage::kStackedOut);
   });
 }
 

@@ -87,8 +87,6 @@ Json ServingJson(const Budget& budget) {
       {"context_length", budget.job.serving.context_length}};
 }
 
-}
-
 }  // namespace
 
 Json LinesJson(const std::vector<Line>& lines) {

@@ -454,8 +454,8 @@ void Player::ForwardLowerBound(std::int32_t number) {
   Begin(number, kLayerOutput);
   Passed passed;
   if (IsNumbered(BlockOf(action)) && network_.hidden_size) {
-    const Shape shape = ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length,
-                                 *network_.hidden_size});
+    const Shape shape =
+        ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length, *network_.hidden_size});
     Tensor output = graph_.New(shape, part_.activation_format, "output");
     if (part_.records) {
       memory_.Assign(output.storage, Pile::kActivations);

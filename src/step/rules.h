@@ -27,9 +27,15 @@ void AddRule(Stage& stage, const Operator& op);
 void DropoutRule(Stage& stage, const Operator& op);
 void SplitRule(Stage& stage, const Operator& op);
 void ConcatRule(Stage& stage, const Operator& op);
+void ExpandRule(Stage& stage, const Operator& op);
 void InputGradientRule(Stage& stage, const Operator& op);
 void PrependTokenRule(Stage& stage, const Operator& op);
 void FirstTokenRule(Stage& stage, const Operator& op);
+
+// What stands in other rules as well: an activation, and its product with another input.
+Tensor Activate(Kernels& kernels, Tensor x, Activation activation);
+Tensor SoftCapped(Kernels& kernels, Tensor x);  // tanh(x / bound) × bound
+Tensor Gated(Kernels& kernels, Tensor gate, Tensor up, Activation activation);
 
 // rules_attention.cc
 void ComposedRotaryRule(Stage& stage, const Operator& op);
@@ -40,6 +46,7 @@ void FlashAttentionRule(Stage& stage, const Operator& op);
 
 // rules_mixture.cc
 void ExpertsRule(Stage& stage, const Operator& op);
+void StackedExpertsRule(Stage& stage, const Operator& op);
 
 // rules_loss.cc
 void PlainLossRule(Stage& stage, const Operator& op);

@@ -10,21 +10,23 @@ namespace fourpiles {
 namespace {
 
 constexpr KernelKind kFusedRotary = {"rotary", "a fused kernel keeps cos and sin"};
+constexpr KernelKind kMaximum = {"maximum", "derivatives.yaml: max.dim keeps indices"};
 constexpr KernelKind kFlash = {"flash attention",
                                "derivatives.yaml: _scaled_dot_product_flash_attention keeps query, "
                                "key, value, output and logsumexp; Dao et al. 2022, algorithm 2"};
 
 // cos or sin, (sequence, width): a buffer of the module, its cast copy, or the pass's own table.
-Tensor Table(Stage& stage, const Tensor& x, std::int64_t width, const char* name, Tensor& of_pass) {
+Tensor Table(Stage& stage, const Operator& op, const Tensor& x, const char* name, Tensor& of_pass) {
   const Framework& framework = stage.kernels.framework();
-  const Shape shape = ShapeOf({1, stage.batch.sequence_length, width});
+  const std::int64_t tokens = stage.batch.sequence_length;
+  const std::int64_t width = op.widths.back();
   if (framework.rotary_casts_per_use) {
     return x.type.name == stage.kernels.numbers().weights.name
                ? Tensor()
-               : stage.kernels.Constant(shape, x.type, name);
+               : stage.kernels.Constant(ShapeOf({1, tokens, width}), x.type, name);
   }
   if (of_pass.type.bits == 0) {
-    of_pass = stage.kernels.Constant(shape, x.type, name);
+    of_pass = stage.kernels.Constant(ShapeOf({op.tables, tokens, width}), x.type, name);
   }
   return of_pass;
 }
@@ -49,26 +51,45 @@ Tensor Repeated(Stage& stage, Tensor x, const AttentionSizes& sizes, std::int64_
                               ShapeOf({sizes.batch, sizes.heads, sizes.tokens, width}));
 }
 
+namespace {
+
 // x × cos + (−x₂, x₁) × sin (Su et al. 2021, RoFormer, section 3.4.2; transformers,
 // apply_rotary_pos_emb).
-void ComposedRotaryRule(Stage& stage, const Operator& op) {
+Tensor Rotated(Stage& stage, const Operator& op, const Tensor& x) {
   Kernels& kernels = stage.kernels;
-  const Tensor x = stage.Take(op);
-  const std::int64_t width = op.widths.front();
-  const Tensor cos = Table(stage, x, width, "cos", stage.pass->cos);
-  const Tensor sin = Table(stage, x, width, "sin", stage.pass->sin);
+  const Tensor cos = Table(stage, op, x, "cos", stage.pass->cos);
+  const Tensor sin = Table(stage, op, x, "sin", stage.pass->sin);
   const Tensor direct = kernels.Multiply(x, cos);
-  Shape half = x.shape.WithLast(x.shape.Last() / 2);
+  const Shape half = x.shape.WithLast(x.shape.Last() / 2);
   Tensor turned =
       kernels.Concat(kernels.Scale(kernels.Slice(x, half)), kernels.Slice(x, half), x.shape);
   turned = kernels.Multiply(turned, sin);
-  stage.Put(op, kernels.Add(direct, turned));
+  return kernels.Add(direct, turned);
+}
+
+}  // namespace
+
+// Where not all elements of a head are rotated, the others are put behind them again
+// (models/gpt_neox/modeling_gpt_neox.py, apply_rotary_pos_emb).
+void ComposedRotaryRule(Stage& stage, const Operator& op) {
+  Kernels& kernels = stage.kernels;
+  const Tensor x = stage.Take(op);
+  const std::int64_t rotated = op.widths[0];
+  const std::int64_t width = op.widths[1];
+  if (rotated == width) {
+    stage.Put(op, Rotated(stage, op, x));
+    return;
+  }
+  const std::int64_t heads = x.shape.Last() / width;
+  const Tensor passed = kernels.Slice(x, x.shape.WithLast(heads * (width - rotated)));
+  const Tensor turned = Rotated(stage, op, kernels.Slice(x, x.shape.WithLast(heads * rotated)));
+  stage.Put(op, kernels.Concat(turned, passed, x.shape));
 }
 
 void FusedRotaryRule(Stage& stage, const Operator& op) {
   const Tensor x = stage.Take(op);
-  const Tensor cos = Table(stage, x, op.widths.front(), "cos", stage.pass->cos);
-  const Tensor sin = Table(stage, x, op.widths.front(), "sin", stage.pass->sin);
+  const Tensor cos = Table(stage, op, x, "cos", stage.pass->cos);
+  const Tensor sin = Table(stage, op, x, "sin", stage.pass->sin);
   Tensor y = stage.kernels.Fused(kFusedRotary, x.shape, x.type, {{x}}, {&cos, &sin});
   stage.Put(op, stage.kernels.Elementwise(std::move(y), {&x}));
 }
@@ -78,20 +99,20 @@ namespace {
 // What is added to the scores: of each sample for padding; of all tokens behind a query, a buffer
 // of the module or made once a pass. It has the format of the embeddings, which is that of the
 // weights.
-Tensor MaskToAdd(Stage& stage, Mask kind, const AttentionSizes& sizes) {
+Tensor MaskToAdd(Stage& stage, const Operator& op, const AttentionSizes& sizes) {
   Tensor& mask = stage.pass->mask;
   if (mask.type.bits > 0) {
     return mask;
   }
   const ElementType& type = stage.kernels.numbers().weights;
-  if (kind == Mask::kPadding) {
+  if (op.mask == Mask::kPadding) {
     mask = stage.kernels.Constant(ShapeOf({sizes.batch, 1, 1, sizes.tokens}), type, "mask");
   } else if (stage.kernels.framework().masks_are_buffers) {
     mask.type = type;
     mask.shape = ShapeOf({1, 1, sizes.tokens, sizes.tokens});
   } else {
-    mask =
-        stage.kernels.Constant(ShapeOf({sizes.batch, 1, sizes.tokens, sizes.tokens}), type, "mask");
+    mask = stage.kernels.Constant(ShapeOf({op.tables * sizes.batch, 1, sizes.tokens, sizes.tokens}),
+                                  type, "mask");
   }
   return mask;
 }
@@ -106,15 +127,36 @@ Tensor Scores(Stage& stage, const Operator& op, Tensor q, Tensor k, const Attent
     k = kernels.Copy(std::move(k));
   }
   Tensor scores = kernels.Scale(kernels.MatMul(std::move(q), std::move(k), square));
+  if (op.softcap) {
+    scores = SoftCapped(kernels, std::move(scores));
+  }
   if (op.mask == Mask::kNone) {
     return scores;
   }
   const bool added = op.mask == Mask::kAdd || op.mask == Mask::kPadding;
-  return kernels.Masked(scores, op.mask, added ? MaskToAdd(stage, op.mask, sizes) : Tensor());
+  return kernels.Masked(scores, op.mask, added ? MaskToAdd(stage, op, sizes) : Tensor());
+}
+
+// A logit beside those of the tokens: it takes a share of attention and gives no value. The largest
+// logit is subtracted, by a maximum that keeps its places (models/gpt_oss/modeling_gpt_oss.py,
+// eager_attention_forward).
+Tensor WithSink(Stage& stage, const Operator& op, const Tensor& scores) {
+  Kernels& kernels = stage.kernels;
+  const Shape one = scores.shape.WithLast(1);
+  const Tensor sink = kernels.Slice(stage.Parameter(op, 0), one);
+  const Tensor logits =
+      kernels.Concat(scores, sink, scores.shape.WithLast(scores.shape.Last() + 1));
+  const Tensor places = kernels.Constant(one, kInt64, "places of the largest");
+  const Tensor largest = kernels.Fused(kMaximum, one, logits.type, {{logits}}, {&places});
+  return kernels.Add(logits, largest);
 }
 
 Tensor Probabilities(Stage& stage, const Operator& op, Tensor scores, const ElementType& type) {
   Kernels& kernels = stage.kernels;
+  const Shape square = scores.shape;
+  if (!op.parameters.empty()) {
+    scores = WithSink(stage, op, scores);
+  }
   const bool autocast = kernels.numbers().autocast && kernels.framework().autocast_float32;
   if (op.float32 || autocast) {
     scores = kernels.Cast(std::move(scores), kFloat32);
@@ -122,6 +164,9 @@ Tensor Probabilities(Stage& stage, const Operator& op, Tensor scores, const Elem
   Tensor probabilities = kernels.Softmax(std::move(scores));
   if (op.float32) {
     probabilities = kernels.Cast(std::move(probabilities), type);
+  }
+  if (!op.parameters.empty()) {
+    probabilities = kernels.Slice(probabilities, square);
   }
   return op.dropout ? kernels.Dropout(std::move(probabilities)) : probabilities;
 }
@@ -154,11 +199,12 @@ namespace {
 // One kernel that never has the scores in memory; it writes heads inside a token.
 void Flash(Stage& stage, const Operator& op, const Tensor& q, const Tensor& k, const Tensor& v) {
   const AttentionSizes sizes = SizesOf(op, q);
+  const Tensor sink = stage.Parameter(op, 0);
   const Tensor sums = stage.kernels.Constant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
                                              kFloat32, "logsumexp");
   stage.Put(op, stage.kernels.FusedKeepingOutput(
                     kFlash, ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}),
-                    q.type, {{q}, {k}, {v}}, {&q, &k, &v, &sums}));
+                    q.type, {{q}, {k}, {v}, {sink}}, {&q, &k, &v, &sums}));
 }
 
 }  // namespace
@@ -166,6 +212,10 @@ void Flash(Stage& stage, const Operator& op, const Tensor& q, const Tensor& k, c
 // torch's scaled_dot_product_attention as transformers calls it: keys and values repeated for every
 // query head first (integrations/sdpa_attention.py).
 void SdpaAttentionRule(Stage& stage, const Operator& op) {
+  if (op.eager) {
+    EagerAttentionRule(stage, op);
+    return;
+  }
   const Tensor q = stage.Take(op, 0);
   const AttentionSizes sizes = SizesOf(op, q);
   const Tensor k = Repeated(stage, stage.Take(op, 1), sizes, sizes.width);

@@ -60,8 +60,11 @@ Tensor Logits(Stage& stage, const Operator& op, Tensor x) {
   if (op.parameters.empty()) {
     return x;
   }
+  Kernels& kernels = stage.kernels;
   const Tensor bias = op.parameters.size() > 1 ? stage.Parameter(op, 1) : Tensor();
-  return stage.kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front());
+  x = kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front());
+  x = op.scaled ? kernels.Scale(x) : std::move(x);
+  return op.softcap ? SoftCapped(kernels, std::move(x)) : x;
 }
 
 Tensor CrossEntropy(Kernels& kernels, Tensor logits, const Tensor& targets) {

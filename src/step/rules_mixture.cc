@@ -1,6 +1,8 @@
 // Routed experts, as Hugging Face wrote them for Mixtral (transformers 4.36 to 4.57,
 // models/mixtral/modeling_mixtral.py, MixtralSparseMoeBlock): no token is dropped, and one expert
-// runs after the other on the tokens that chose it.
+// runs after the other on the tokens that chose it. Its descendants differ in the router and in
+// where float32 is used: models/qwen3_moe (Qwen3MoeSparseMoeBlock), models/deepseek_v3
+// (DeepseekV3MoE, DeepseekV3TopkRouter), models/gpt_oss (GptOssExperts, as it trains).
 
 #include <utility>
 
@@ -12,9 +14,9 @@ namespace {
 constexpr KernelKind kTopK = {"topk", "derivatives.yaml: topk keeps indices"};
 constexpr KernelKind kDivide = {"divide", "derivatives.yaml: div keeps self and other"};
 constexpr KernelKind kGather = {"index", "derivatives.yaml: index keeps its indices"};
+constexpr KernelKind kGatherScores = {"gather", "derivatives.yaml: gather keeps self and index"};
 constexpr KernelKind kIndexAdd = {"index_add",
                                   "derivatives.yaml: index_add keeps source and index"};
-constexpr KernelKind kSilu = {"silu", "derivatives.yaml: silu keeps self"};
 
 // How many of the tokens the expert gets: as given, or an equal share.
 std::int64_t TokensOf(const Stage& stage, const Operator& op, std::int64_t expert,
@@ -27,40 +29,87 @@ std::int64_t TokensOf(const Stage& stage, const Operator& op, std::int64_t exper
   return routed / op.experts + (expert < routed % op.experts ? 1 : 0);
 }
 
-// Scores of all experts, the best of them, and their weights, which sum to 1.
-Tensor Route(Stage& stage, const Operator& op, const Tensor& x, std::int64_t tokens) {
-  Kernels& kernels = stage.kernels;
-  Tensor scores = kernels.Linear(x, stage.Parameter(op, 0), Tensor(), op.experts);
-  scores = kernels.Softmax(kernels.Cast(std::move(scores), kFloat32));
+// The weights of the experts that each token chooses, (tokens, chosen).
+Tensor Chosen(Kernels& kernels, const Operator& op, Tensor scores, std::int64_t tokens) {
   const Shape best = ShapeOf({tokens, op.experts_per_token});
+  if (op.routing == Routing::kSoftmaxOfChosen) {
+    const Tensor indices = kernels.Constant(best, kInt64, "experts chosen");
+    return kernels.Softmax(kernels.Fused(kTopK, best, scores.type, {{scores}}, {&indices}));
+  }
+  scores = kernels.Cast(std::move(scores), kFloat32);
+  // Sigmoids are chosen from with a correction that has no gradient, and then gathered.
+  const bool gathered = op.routing == Routing::kSigmoid;
+  scores = gathered ? Activate(kernels, std::move(scores), Activation::kSigmoid)
+                    : kernels.Softmax(std::move(scores));
   const Tensor indices = kernels.Constant(best, kInt64, "experts chosen");
-  const Tensor top = kernels.Fused(kTopK, best, kFloat32, {{scores}}, {&indices});
-  const Tensor sum = kernels.Sum(top, ShapeOf({tokens, 1}));
-  return kernels.Cast(kernels.Fused(kDivide, best, kFloat32, {{top}, {sum}}, {&top, &sum}), x.type);
+  return gathered ? kernels.Fused(kGatherScores, best, kFloat32, {{scores}}, {&scores, &indices})
+                  : kernels.Fused(kTopK, best, kFloat32, {{scores}}, {&indices});
 }
 
+// The router: a linear layer, with a bias where `bias` is a parameter of the operator.
+Tensor Route(Stage& stage, const Operator& op, Tensor x, std::size_t bias) {
+  Kernels& kernels = stage.kernels;
+  const std::int64_t tokens = x.shape.lengths[0];
+  const ElementType type = op.float32 ? kFloat32 : x.type;
+  Tensor weight = stage.Parameter(op, 0);
+  if (op.float32) {
+    x = kernels.Cast(std::move(x), kFloat32);
+    weight = kernels.Cast(std::move(weight), kFloat32);
+  }
+  Tensor scores = kernels.Linear(std::move(x), weight, stage.Parameter(op, bias), op.experts);
+  Tensor top = Chosen(kernels, op, std::move(scores), tokens);
+  if (op.normalized) {
+    const Tensor sum = kernels.Sum(top, ShapeOf({tokens, 1}));
+    top = kernels.Fused(kDivide, top.shape, top.type, {{top}, {sum}}, {&top, &sum});
+  }
+  return kernels.Cast(std::move(top), type);
+}
+
+// One expert on the tokens that chose it.
+using Expert = Tensor (*)(Stage& stage, const Operator& op, const Tensor& x, std::int64_t expert);
+
 // down(silu(gate(x)) × up(x)).
-Tensor Expert(Stage& stage, const Operator& op, const Tensor& x, std::int64_t expert) {
+Tensor SeparateExpert(Stage& stage, const Operator& op, const Tensor& x, std::int64_t expert) {
   Kernels& kernels = stage.kernels;
   const std::int64_t width = op.widths[1];
   const auto linear = [&](Tensor input, std::size_t which, std::int64_t out) {
     return kernels.Linear(std::move(input), stage.Parameter(op, which, expert), Tensor(), out);
   };
-  const Tensor gate = kernels.KeepInput(kSilu, linear(x, 1, width));
+  const Tensor gate = Activate(kernels, linear(x, 1, width), op.activation);
   return linear(kernels.Multiply(gate, linear(x, 2, width)), 3, op.widths[0]);
 }
 
-}  // namespace
+// The same with tensors that hold all experts: a slice of each is used, whose gradient is as large
+// as the whole.
+Tensor StackedExpert(Stage& stage, const Operator& op, const Tensor& x, std::int64_t /*expert*/) {
+  Kernels& kernels = stage.kernels;
+  const auto product = [&](Tensor input, std::size_t which, std::int64_t out) {
+    const std::int64_t in = input.shape.Last();
+    const Shape shape = input.shape.WithLast(out);
+    const Tensor weight = kernels.Slice(stage.Parameter(op, which), ShapeOf({in, out}));
+    Tensor y = kernels.MatMul(std::move(input), weight, shape);
+    const std::size_t bias = which + 3;
+    return bias < op.parameters.size()
+               ? kernels.Add(y, kernels.Slice(stage.Parameter(op, bias), ShapeOf({out})))
+               : y;
+  };
+  const std::int64_t width = op.widths[1];
+  std::vector<Tensor> both = kernels.Split(product(x, 1, 2 * width), {width, width});
+  Tensor gated =
+      Gated(kernels, std::exchange(both[0], {}), std::exchange(both[1], {}), op.activation);
+  return product(std::move(gated), 2, op.widths[0]);
+}
 
-void ExpertsRule(Stage& stage, const Operator& op) {
+// The experts one after the other; each adds to the tokens that chose it.
+void RunExperts(Stage& stage, const Operator& op, std::size_t router_bias, Expert run) {
   Kernels& kernels = stage.kernels;
   Tensor x = stage.Take(op);
   const Shape whole = x.shape;
   const std::int64_t width = x.shape.Last();
   const std::int64_t tokens = x.shape.lengths[0] * x.shape.lengths[1];
   x = kernels.View(std::move(x), ShapeOf({tokens, width}));
-  const Tensor weights = Route(stage, op, x, tokens);
-  Tensor output = kernels.Constant(x.shape, x.type, "output");
+  const Tensor weights = Route(stage, op, x, router_bias);
+  Tensor output = kernels.Constant(x.shape, op.float32 ? kFloat32 : x.type, "output");
   for (std::int64_t expert = 0; expert < op.experts; ++expert) {
     const std::int64_t chosen = TokensOf(stage, op, expert, tokens);
     if (chosen == 0) {
@@ -71,11 +120,24 @@ void ExpertsRule(Stage& stage, const Operator& op) {
     const Tensor input = kernels.Fused(kGather, ShapeOf({chosen, width}), x.type, {{x}}, {&places});
     const Tensor weight =
         kernels.Fused(kGather, ShapeOf({chosen, 1}), weights.type, {{weights}}, {&places});
-    Tensor result = kernels.Multiply(Expert(stage, op, input, expert), weight);
-    result = kernels.Cast(std::move(result), x.type);
+    Tensor result = kernels.Multiply(run(stage, op, input, expert), weight);
+    result = kernels.Cast(std::move(result), output.type);
     output = kernels.InPlace(kIndexAdd, std::move(output), result, {&result, &places});
   }
-  stage.Put(op, kernels.View(std::move(output), whole));
+  stage.Put(op, kernels.View(kernels.Cast(std::move(output), x.type), whole));
+}
+
+// No parameter of the operator.
+constexpr std::size_t kNoBias = SIZE_MAX;
+
+}  // namespace
+
+void ExpertsRule(Stage& stage, const Operator& op) {
+  RunExperts(stage, op, kNoBias, SeparateExpert);
+}
+
+void StackedExpertsRule(Stage& stage, const Operator& op) {
+  RunExperts(stage, op, 3, StackedExpert);
 }
 
 }  // namespace fourpiles

@@ -11,8 +11,8 @@ std::vector<Operator> LlamaLayer(const Parameters& parameters, const SmallSizes&
   Flow flow(parameters);
   Value x = Flow::Input();
   const Value normed = flow.Norm("norm1", x);
-  const Value q = flow.Rotary("rotary", flow.Linear("attn.q_proj", normed), head_dim);
-  const Value k = flow.Rotary("rotary", flow.Linear("attn.k_proj", normed), head_dim);
+  const Value q = flow.Rotary("rotary", flow.Linear("attn.q_proj", normed), {.head_dim = head_dim});
+  const Value k = flow.Rotary("rotary", flow.Linear("attn.k_proj", normed), {.head_dim = head_dim});
   const Value v = flow.Linear("attn.v_proj", normed);
   const Value mixed = flow.Attention("attn", q, k, v,
                                      {.heads = sizes.heads,
@@ -109,8 +109,8 @@ std::shared_ptr<const Network> Llama31Layers() {
     const Value q = flow.Linear("self_attn.q_proj", normed);
     const Value k = flow.Linear("self_attn.k_proj", normed);
     const Value v = flow.Linear("self_attn.v_proj", normed);
-    const Value q_turned = flow.Rotary("self_attn.rotary", q, 128);
-    const Value k_turned = flow.Rotary("self_attn.rotary", k, 128);
+    const Value q_turned = flow.Rotary("self_attn.rotary", q, {.head_dim = 128});
+    const Value k_turned = flow.Rotary("self_attn.rotary", k, {.head_dim = 128});
     const Value mixed = flow.Attention("self_attn", q_turned, k_turned, v,
                                        {.heads = 32, .key_value_heads = 8, .head_dim = 128});
     x = flow.Add(x, flow.Linear("self_attn.o_proj", mixed));

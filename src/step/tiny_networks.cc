@@ -78,8 +78,8 @@ std::vector<Operator> LlamaLayer(const Parameters& parameters, const TinySizes& 
   Flow flow(parameters);
   Value x = Flow::Input();
   const std::vector<Value> qkv = QueriesKeysValues(flow, flow.Norm("norm_1", x), sizes);
-  const Value q = flow.Rotary("rotary", qkv[0], head_dim);
-  const Value k = flow.Rotary("rotary", qkv[1], head_dim);
+  const Value q = flow.Rotary("rotary", qkv[0], {.head_dim = head_dim});
+  const Value k = flow.Rotary("rotary", qkv[1], {.head_dim = head_dim});
   const Value mixed = flow.Attention("attn", q, k, qkv[2], ShapeOfAttention(sizes));
   x = flow.Add(x, flow.Linear("o_proj", mixed));
   const Value normed = flow.Norm("norm_2", x);

@@ -232,7 +232,9 @@ Value FeedForwardFlow(Flow& flow, Value x, const Row& row, const Sizes& sizes) {
                       flow.Use("mlp.experts.{}.up.weight"), flow.Use("mlp.experts.{}.down.weight")},
        .widths = {sizes.h, sizes.f},
        .experts = row.Number("E"),
-       .experts_per_token = row.Number("topk")});
+       .experts_per_token = row.Number("topk"),
+       .activation = Activation::kSilu,
+       .normalized = true});
 }
 
 }  // namespace
@@ -273,8 +275,8 @@ Network Llama(const Row& row) {
     const Value q = flow.Linear("attn.q", normed);
     const Value k = flow.Linear("attn.k", normed);
     const Value v = flow.Linear("attn.v", normed);
-    const Value q_turned = flow.Rotary("attn.rotary", q, d);
-    const Value k_turned = flow.Rotary("attn.rotary", k, d);
+    const Value q_turned = flow.Rotary("attn.rotary", q, {.head_dim = d});
+    const Value k_turned = flow.Rotary("attn.rotary", k, {.head_dim = d});
     x = flow.Add(x, flow.Linear("attn.o", flow.Attention("attn", q_turned, k_turned, v, shape)));
     flow.Add(x, FeedForwardFlow(flow, flow.Norm("n2", x), row, sizes));
     return flow.Take();
@@ -436,8 +438,8 @@ Network NetworkOf(const Row& row) {
   network = WithAdapter(std::move(network), adapter, "lora").value();
   for (Block& block : network.blocks) {
     for (Parameter& parameter : block.parameters) {
-      parameter.float32 = parameter.float32 ||
-                          (parameter.trainable && row.Setting("lora_dtype") == "fp32");
+      parameter.float32 =
+          parameter.float32 || (parameter.trainable && row.Setting("lora_dtype") == "fp32");
     }
   }
   return network;
