@@ -41,7 +41,7 @@ struct RotaryShape {
   std::int64_t head_dim = 1;
   std::int64_t rotated = 0;      // the first so many of a head; 0: all
   std::int64_t table_width = 0;  // of cos and sin; 0: as many as are rotated
-  std::int64_t tables = 1;       // of a pass
+  std::int64_t tables = 1;       // of a pass; 0: made anew, in float32, wherever they are used
 };
 
 // How a norm is computed, and of how many heads apart.

@@ -5,6 +5,7 @@
 
 #include "model/gpt.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -152,6 +153,23 @@ Network BuildGpt2(Record& config) {
   return network;
 }
 
+namespace {
+
+// Tables in float32, doubled for every use, make queries and keys float32 as well; the softmax goes
+// back to the format of the values (models/gptj/modeling_gptj.py, apply_rotary_pos_emb, _attn).
+PartFlow GptJAttention(Record& config, const Heads& heads) {
+  constexpr std::int64_t kRotated = 64;  // configuration_gptj.py
+  const std::int64_t rotated =
+      config.CountOr("rotary_dim", std::min(kRotated, heads.head_dim), {1, heads.head_dim});
+  return FlowOf("attn", heads, {.output = "out_proj"},
+                {.rotary = RotaryShape{.rotated = rotated, .tables = 0},
+                 .shape = {.float32_softmax = true,
+                           .dropout = ReadDropout(config, "attn_pdrop", 0),
+                           .eager = true}});
+}
+
+}  // namespace
+
 Network BuildGptJ(Record& config) {
   const Decoder decoder = ReadMultiHeadDecoder(config, kUntied, kGpt2Keys);
   const std::int64_t hidden_size = decoder.heads.hidden_size;
@@ -161,11 +179,21 @@ Network BuildGptJ(Record& config) {
                        .norm = "transformer.ln_f",
                        .norm_bias = true,
                        .head_bias = true};
+  const bool dropout = ReadDropout(config, "resid_pdrop", 0);
+  const TwoParts parts = {
+      .attention_norm = "ln_1",
+      .mlp_norm = "ln_1",
+      .attention = WithDropout(GptJAttention(config, decoder.heads), dropout),
+      .mlp = WithDropout(FlowOfMlp("mlp", ReadActivation(config, "activation_function", "gelu_new"),
+                                   "fc_in", "fc_out"),
+                         dropout),
+      .parallel = true};
   return DecoderNetwork(decoder, frame, [&](std::int64_t) {
     Layer layer = {.cache = KeyValueCache(decoder.heads)};
     Append(layer.parameters, "ln_1", Norm(hidden_size, true));
     Append(layer.parameters, "attn", Attention(decoder.heads, {.output = "out_proj"}));
     Append(layer.parameters, "mlp", Mlp(hidden_size, inner, true, "fc_in", "fc_out"));
+    layer.operators = DescribeLayer(layer.parameters, parts);
     return layer;
   });
 }

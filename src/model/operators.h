@@ -129,6 +129,7 @@ struct Operator {
   Routing routing = Routing::kSoftmax;
   bool normalized = false;  // the weights of the experts chosen are made to sum to 1
   // Rotary tables, or masks, that a pass makes: layers that see a window may have their own.
+  // Rotary tables, 0: made anew, in float32, wherever they are used.
   std::int64_t tables = 1;
   // Attention: its softmax is computed in float32; experts: their router and their sum are.
   bool float32 = false;

@@ -341,6 +341,17 @@ TEST(Architectures, DeepseekByHand) {
                 kRouted * (16 + 2 * kH + 8 * kInner + 2 * kH + 4 + 4 * kH) + 8 * kN * kInner);
 }
 
+TEST(Architectures, GptJByHand) {
+  // In bfloat16. One layer norm for both parts, 4Nh and statistics 8N. Queries and keys in float32,
+  // 8Nh, values and output 4Nh; a softmax in float32 and its copy; sin and cos for queries and for
+  // keys, in float32, of the 8 elements rotated; "gelu_new" keeps five tensors.
+  const std::string config =
+      R"("model_type": "gptj", "n_embd": 64, "n_head": 4, "n_positions": 32, "rotary_dim": 8,
+         "vocab_size": 50)";
+  EXPECT_EQ(BytesOfALayer(config, ProfileNamed("pytorch"), Mode::kBfloat16, "n_layer"),
+            4 * kNh + 8 * kN + 12 * kNh + 6 * kA + 16 * kTokens * 8 + 10 * kNf);
+}
+
 TEST(Architectures, GptOssByHand) {
   // In bfloat16. Norms: input and normed copy in float32, output: 10Nh each. Attention: queries,
   // keys, values and output 8NQ; the softmax of scores and sinks 2b a s (s + 1), the places of the

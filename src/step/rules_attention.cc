@@ -20,6 +20,9 @@ Tensor Table(Stage& stage, const Operator& op, const Tensor& x, const char* name
   const Framework& framework = stage.kernels.framework();
   const std::int64_t tokens = stage.batch.sequence_length;
   const std::int64_t width = op.widths.back();
+  if (op.tables == 0) {
+    return stage.kernels.Constant(ShapeOf({1, tokens, width}), kFloat32, name);
+  }
   if (framework.rotary_casts_per_use) {
     return x.type.name == stage.kernels.numbers().weights.name
                ? Tensor()
@@ -178,9 +181,9 @@ void EagerAttentionRule(Stage& stage, const Operator& op) {
   Kernels& kernels = stage.kernels;
   Tensor q = stage.Take(op, 0);
   const AttentionSizes sizes = SizesOf(op, q);
-  const ElementType type = q.type;
   Tensor k = Repeated(stage, stage.Take(op, 1), sizes, sizes.width);
   Tensor v = Repeated(stage, stage.Take(op, 2), sizes, sizes.value_width);
+  const ElementType type = v.type;
   Tensor scores = Scores(stage, op, std::move(q), std::move(k), sizes);
   Tensor probabilities = Probabilities(stage, op, std::move(scores), type);
   if (sizes.heads == sizes.key_value_heads) {
