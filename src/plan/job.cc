@@ -131,6 +131,7 @@ Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settin
           WithAdapter(std::move(job.model.network), *adapter, reader.Find(kAdapterSetting)->where));
     }
     TRY(job.training, ReadTraining(reader, job));
+    PadVocabulary(job.model.network, job.training.profile.vocabulary_multiple);
     job.training.adapter = adapter;
   }
   TRY(job.solve, ReadSolve(reader, job));

@@ -115,9 +115,12 @@ Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
   training.loss = loss.kind;
   training.loss_chunks = loss.chunks;
   const SetValue implementation = reader.Text("implementation", ImplementationNames().front());
-  TRY(training.profile,
-      FindProfile(implementation.text, {.attention = training.attention, .loss = training.loss},
-                  implementation.where));
+  ProfileChoices choices = {.attention = training.attention, .loss = training.loss};
+  const SetValue* attention = reader.Find("attention");
+  choices.attention_where = attention == nullptr ? choices.attention_where : attention->where;
+  const SetValue* set_loss = reader.Find("loss");
+  choices.loss_where = set_loss == nullptr ? choices.loss_where : set_loss->where;
+  TRY(training.profile, FindProfile(implementation.text, choices, implementation.where));
   training.implementation = implementation.text;
   if (training.lower_bound) {
     training.profile = LowerBound();

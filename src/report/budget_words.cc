@@ -66,7 +66,12 @@ std::vector<Pile> PilesOf(const Budget& budget) {
   if (budget.job.training.evaluates) {
     return {Pile::kWeights, Pile::kActivations, Pile::kWorkspace};
   }
-  return {Pile::kWeights, Pile::kGradients, Pile::kOptimizerState, Pile::kActivations};
+  std::vector<Pile> piles = {Pile::kWeights, Pile::kGradients, Pile::kOptimizerState,
+                             Pile::kActivations};
+  if (budget.piles.at(Pile::kWorkspace) != Bytes(0)) {
+    piles.push_back(Pile::kWorkspace);
+  }
+  return piles;
 }
 
 std::string PileWords(Pile pile) {

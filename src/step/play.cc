@@ -6,13 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
+#include "step/play_lower_bound.h"
 
 namespace fourpiles {
 namespace {
 
-constexpr KernelKind kLayerOutput = {"layer",
-                                     "the least that any implementation keeps: of each layer its "
-                                     "output"};
 constexpr KernelKind kHandOver = {"layer", "what one layer hands to the next"};
 constexpr KernelKind kSeed = {"loss", "torch.autograd.backward: the gradient of the loss is 1"};
 constexpr KernelKind kStep = {"step", "temporaries of the optimizer"};
@@ -65,29 +63,12 @@ std::vector<Value> InputsOf(const Block& block, const Range& ops) {
   return inputs;
 }
 
-tl::unexpected<Error> TooLarge(const std::string& what) {
-  return WrongUsage({.where = "budget",
-                     .found = "the memory of " + what + " passes 2^53 bytes",
-                     .expected = "expected less",
-                     .hint = "check the batch size, the sequence length and the model"});
-}
-
 // Operators of a layer that are run forward again.
 struct Region {
   Action action = {};
   Range ops = {};
   std::vector<std::pair<Value, Tensor>> inputs = {};
 };
-
-// Nothing has run yet.
-Tape NewTape(const Part& part) {
-  Tape tape = {.actions = part.schedule, .network = part.network};
-  if (part.resident) {
-    tape.storages = part.resident->storages;
-    tape.texts = {part.resident, &part.resident->texts};
-  }
-  return tape;
-}
 
 class Player {
  public:
@@ -105,9 +86,7 @@ class Player {
  private:
   Result<void> CheckOperators() const;
   void Forward(std::int32_t number);
-  void ForwardLowerBound(std::int32_t number);
   void Backward(std::int32_t number);
-  void BackwardLowerBound(std::int32_t number);
   void BeginBackward(std::int32_t number);
   void Step(std::int32_t number);
   void Begin(std::int32_t action, const KernelKind& kind);
@@ -161,7 +140,7 @@ Result<void> Player::CheckOperators() const {
   }
   for (const Block& block : network_.blocks) {
     for (const Operator& op : block.operators) {
-      if (!profile_.lower_bound && profile_.RuleOf(op.kind) == nullptr) {
+      if (profile_.RuleOf(op.kind) == nullptr) {
         return WrongUsage({.where = "--implementation",
                            .found = fmt::format("{} has no rule for {} of {}", profile_.name,
                                                 op.name, LayerName(block, 0)),
@@ -186,10 +165,10 @@ Result<Tape> Player::Run() {
     memory_.SetCopies(action.layers);
     switch (action.kind) {
       case ActionKind::kForward:
-        profile_.lower_bound ? ForwardLowerBound(number) : Forward(number);
+        Forward(number);
         break;
       case ActionKind::kBackward:
-        profile_.lower_bound ? BackwardLowerBound(number) : Backward(number);
+        Backward(number);
         break;
       case ActionKind::kStep:
         Step(number);
@@ -204,21 +183,16 @@ Result<Tape> Player::Run() {
   return Finished();
 }
 
-// What still waits is let go of; a size past 2^53 is an error of the job.
+// What still waits is let go of.
 Result<Tape> Player::Finished() {
   hidden_ = {};
   pass_ = {};
   kernels_.ForgetCasts();
-  memory_.Close();
-  if (const std::optional<Kernel>& kernel = memory_.Overflow()) {
-    tape_.moments.push_back(*kernel);
-    return TooLarge(MomentName(tape_, std::ssize(tape_.moments) - 1));
-  }
+  TRY(Tape tape, Completed(std::move(tape_), memory_));
   if (profile_.allocates_once) {
-    AllocateOnce(tape_);
+    AllocateOnce(tape);
   }
-  TRY_VOID(CheckTape(tape_));
-  return std::move(tape_);
+  return tape;
 }
 
 // --- Forward ---
@@ -446,43 +420,6 @@ void Player::Step(std::int32_t number) {
   }
 }
 
-// --- Lower bound ---
-
-void Player::ForwardLowerBound(std::int32_t number) {
-  const Action& action = part_.schedule[Index(number)];
-  backward_ = false;
-  Begin(number, kLayerOutput);
-  Passed passed;
-  if (IsNumbered(BlockOf(action)) && network_.hidden_size) {
-    const Shape shape =
-        ShapeOf({part_.batch.micro_batch_size, part_.batch.sequence_length, *network_.hidden_size});
-    Tensor output = graph_.New(shape, part_.activation_format, "output");
-    if (part_.records) {
-      memory_.Assign(output.storage, Pile::kActivations);
-      passed.kept = std::move(output);
-    } else {
-      memory_.SetCopies(output.storage, 1);
-      hidden_ = std::move(output);
-    }
-  }
-  passed_.push_back(std::move(passed));
-}
-
-void Player::BackwardLowerBound(std::int32_t number) {
-  const Action& action = part_.schedule[Index(number)];
-  if (!std::exchange(backward_, true)) {
-    memory_.EndForward();
-  }
-  Begin(number, kLayerOutput);
-  const std::int64_t elements = TrainableElementsOfLayer(BlockOf(action));
-  if (part_.gradients == GradientUse::kBorn && elements > 0 && action.micro_batch == 0) {
-    const Tensor gradients = graph_.New(ShapeOf({elements}), part_.numbers.weights, "gradients");
-    memory_.Assign(gradients.storage, Pile::kGradients);
-    memory_.Hold(gradients.storage);  // until the end of the step
-  }
-  passed_.pop_back();
-}
-
 }  // namespace
 
 void Resident::Add(Storage storage, StorageText text) {
@@ -498,7 +435,7 @@ void Resident::Append(Resident other) {
 }
 
 Result<Tape> Play(const Part& part, const Profile& profile) {
-  return Player(part, profile).Run();
+  return profile.lower_bound ? PlayLowerBound(part) : Player(part, profile).Run();
 }
 
 }  // namespace fourpiles

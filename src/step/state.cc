@@ -150,7 +150,9 @@ Result<Resident> BufferStorages(const Network& network, const NumberFormat& form
     const ElementType type =
         buffer.bits == 0 ? TypeOf(format) : ElementType{.name = "buffer", .bits = buffer.bits};
     TRY(const Storage storage, Sized(Pile::kWeights, buffer.elements, type, buffer.name));
-    resident.Add(storage, {.what = buffer.name, .formula = "a buffer of the module"});
+    resident.Add(storage, {.what = buffer.name,
+                           .formula = fmt::format("{}", buffer.elements),
+                           .source = "a buffer of the module"});
   }
   return resident;
 }
@@ -201,9 +203,13 @@ Result<Resident> BatchStorages(const Network& network, const Batch& batch,
     const ElementType plain = tensor.float32 ? kFloat32 : TypeOf(format);
     TRY(const Storage storage,
         Sized(Pile::kActivations, elements, tensor.indices ? kInt64 : plain, tensor.name));
-    resident.Add(storage, {.what = tensor.name + " of the batch",
-                           .formula = tensor.per_token ? "micro_batch_size × sequence_length"
-                                                       : "micro_batch_size"});
+    resident.Add(storage,
+                 {.what = tensor.name + " of the batch",
+                  .formula = fmt::format(
+                      "{} samples{} × {}", batch.micro_batch_size,
+                      tensor.per_token ? fmt::format(" × {} tokens", batch.sequence_length) : "",
+                      tensor.elements),
+                  .source = "what a step is given"});
   }
   return resident;
 }
