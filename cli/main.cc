@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/freed_memory.h"
 #include "cli/program.h"
 
 namespace fourpiles::cli {
@@ -44,6 +45,7 @@ bool Write(int stream, std::string_view text) {
 }
 
 int Main(std::span<const char* const> words) {
+  KeepFreedMemory();
   OpenClosedStreams();
   const bool colour = Colourful();
   const Outcome outcome = RunProgram(Commands(), words, colour);
