@@ -92,6 +92,9 @@ std::vector<std::string> UnknownsOf(const Job& job) {
   if (job.kind == JobKind::kServe) {
     unknowns.emplace_back("working buffers of the engine, padding of its cache");
   }
+  if (job.kind != JobKind::kServe && job.training.zero > 0) {
+    unknowns.emplace_back("the buffers that ZeRO gathers and reduces in");
+  }
   unknowns.emplace_back("the allocator's rounding, the driver's context, communication buffers");
   return unknowns;
 }

@@ -67,9 +67,8 @@ class Kernels {
   Kernels(Memory& memory, Autograd& graph, const Framework& framework, const Numbers& numbers)
       : memory_(memory), graph_(graph), framework_(framework), numbers_(numbers) {}
 
-  const Framework& framework() const {
-    return framework_;
-  }                                                    // NOLINT(readability-identifier-naming)
+  // NOLINTNEXTLINE(readability-identifier-naming): an accessor
+  const Framework& framework() const { return framework_; }
   const Numbers& numbers() const { return numbers_; }  // NOLINT(readability-identifier-naming)
 
   // The action and the operator of its block that kernels run for from now on.
