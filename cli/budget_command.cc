@@ -117,19 +117,15 @@ Result<void> WriteTimeline(const std::string& path, TimelineFormat format, const
       path, format == TimelineFormat::kCsv ? TimelineCsv(tape) : WriteJson(TimelineJson(tape)));
 }
 
-// What the whole play is needed for: the tables of --explain, and the timeline.
-Result<void> LookAtWholePlay(JobKind kind, const Arguments& arguments, Budget& budget) {
-  const bool timeline = arguments.Has("--timeline");
-  if (kind == JobKind::kServe || !(timeline || arguments.Has("--explain"))) {
+// Every layer of the timeline is played for itself.
+Result<void> WriteTimelineIfAsked(JobKind kind, const Arguments& arguments, const Budget& budget) {
+  if (kind == JobKind::kServe || !arguments.Has("--timeline")) {
     return {};
   }
-  TRY(budget.whole, PlayWhole(budget));
-  if (timeline) {
-    const std::string path(arguments.One("--timeline"));
-    TRY(const TimelineFormat format, TimelineFormatOf(path));
-    TRY_VOID(WriteTimeline(path, format, *budget.whole));
-  }
-  return {};
+  const std::string path(arguments.One("--timeline"));
+  TRY(const TimelineFormat format, TimelineFormatOf(path));
+  TRY(const Tape whole, PlayWhole(budget));
+  return WriteTimeline(path, format, whole);
 }
 
 }  // namespace
@@ -152,8 +148,8 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   if (arguments.Has("--timeline")) {
     TRY_VOID(TimelineFormatOf(arguments.One("--timeline")));
   }
-  TRY(Budget budget, BudgetOf(job));
-  TRY_VOID(LookAtWholePlay(kind, arguments, budget));
+  TRY(const Budget budget, BudgetOf(job));
+  TRY_VOID(WriteTimelineIfAsked(kind, arguments, budget));
   const BudgetStyle style = {.unit = UnitOf(arguments), .explain = arguments.Has("--explain")};
   const bool no_solution = job.solve && !budget.solution;
   const bool fits = !budget.verdict || *budget.verdict != Verdict::kDoesNotFit;

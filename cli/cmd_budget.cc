@@ -20,8 +20,11 @@ Command TrainCommand() {
 
 Command FinetuneCommand() {
   return {.name = "finetune",
-          .summary = "budget of fine-tuning all parameters",
-          .examples = "fourpiles finetune qwen2.5-7b --device a100-80gb --recipe bf16",
+          .summary = "budget of fine-tuning: all parameters, or adapters",
+          .examples =
+              "fourpiles finetune qwen2.5-7b --device a100-80gb --recipe bf16\n"
+              "fourpiles finetune qwen2.5-7b --device rtx-4090-24gb --recipe bf16 "
+              "--adapter lora:rank=16 --recompute full",
           .options = BudgetOptions(JobKind::kFinetune),
           .run = [](const Arguments& arguments) {
             return AnswerBudget(JobKind::kFinetune, arguments);
@@ -34,7 +37,8 @@ Command ServeCommand() {
       .summary = "budget of serving: weights and KV cache",
       .examples =
           "fourpiles serve llama-3.1-8b --device rtx-4090-24gb --context-length 8192\n"
-          "fourpiles serve llama-3.1-70b --device h100 --kv-format fp8 --solve concurrency",
+          "fourpiles serve llama-3.1-70b --device h100 --weights-format fp8 --context-length 8192 "
+          "--solve concurrency",
       .options = BudgetOptions(JobKind::kServe),
       .run = [](const Arguments& arguments) { return AnswerBudget(JobKind::kServe, arguments); }};
 }

@@ -106,6 +106,10 @@ void Adapt(Block& block, const LoraAdapter& adapter) {
              Linear({.out = adapter.rank, .in = layer.size.in}, Divide::kNot));
       Append(block.parameters, layer.module + ".lora_B",
              Linear({.out = layer.size.out, .in = adapter.rank}, Divide::kNot));
+      for (std::size_t added = block.parameters.size() - 2; added < block.parameters.size();
+           ++added) {
+        block.parameters[added].float32 = adapter.float32;
+      }
       TellOperators(block, layer, adapter);
     }
   }

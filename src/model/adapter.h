@@ -17,6 +17,9 @@ struct LoraAdapter {
   std::int64_t rank = 8;
   // The last parts of the names of linear layers, "q_proj"; empty: every linear layer.
   std::vector<std::string> targets = {};
+  // Kept in float32 whatever the recipe's format, as peft does (get_peft_model,
+  // autocast_adapter_dtype).
+  bool float32 = true;
   double dropout = 0;  // the probability; the input of A has dropout where it is not 0
 };
 

@@ -249,7 +249,7 @@ Network BuildGlm4(Record& config) {
       "input_layernorm", "post_self_attn_layernorm", "post_attention_layernorm",
       "post_mlp_layernorm"};
   const Decoder decoder = ReadDecoder(config);
-  const FeedForwardPart mlp = FusedMlp(config, decoder.heads.hidden_size);
+  FeedForwardPart mlp = FusedMlp(config, decoder.heads.hidden_size);
   LlamaStyle style = {.attention = {.qkv_bias = config.Flag("attention_bias", false)},
                       .norms = kNorms,
                       .place = NormPlace::kAround,

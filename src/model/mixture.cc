@@ -181,7 +181,7 @@ Network BuildMixtral(Record& config) {
   const Decoder decoder = ReadDecoder(config);
   const std::int64_t experts =
       CountOrDefault(config, "num_local_experts", kMixtralDefaults.num_local_experts, kExperts);
-  const FeedForwardPart moe =
+  FeedForwardPart moe =
       MixtralExperts(config, {.hidden_size = decoder.heads.hidden_size,
                               .count = experts,
                               .per_token = ReadExpertsPerToken(config, kPerToken, experts)});

@@ -114,29 +114,41 @@ std::int64_t LargestTrainableTensor(const Network& network) {
   return largest;
 }
 
+namespace {
+
+struct Padding {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+
+  void Apply(std::int64_t& length) const { length = length == from ? to : length; }
+};
+
+void PadOperator(Network& network, Block& block, Operator& op, const Padding& padding) {
+  for (const ParameterUse& use : op.parameters) {
+    Block& owner = use.block < 0 ? block : network.blocks[static_cast<std::size_t>(use.block)];
+    padding.Apply(owner.parameters[static_cast<std::size_t>(use.parameter)].shape.front());
+  }
+  if (op.kind == OperatorKind::kLoss && !op.widths.empty()) {
+    padding.Apply(op.widths.front());
+  }
+}
+
+}  // namespace
+
 void PadVocabulary(Network& network, std::int64_t multiple) {
   if (!network.vocab_size) {
     return;
   }
   const std::int64_t rows = *network.vocab_size;
-  const std::int64_t padded = (rows + multiple - 1) / multiple * multiple;
-  const auto pad = [&](std::int64_t& length) { length = length == rows ? padded : length; };
-  for (std::size_t number = 0; number < network.blocks.size(); ++number) {
-    for (Operator& op : network.blocks[number].operators) {
-      if (op.kind != OperatorKind::kEmbedding && op.kind != OperatorKind::kLoss) {
-        continue;
-      }
-      for (const ParameterUse& use : op.parameters) {
-        Block& block = use.block < 0 ? network.blocks[number]
-                                     : network.blocks[static_cast<std::size_t>(use.block)];
-        pad(block.parameters[static_cast<std::size_t>(use.parameter)].shape.front());
-      }
-      if (op.kind == OperatorKind::kLoss) {
-        pad(op.widths.front());
+  const Padding padding = {.from = rows, .to = (rows + multiple - 1) / multiple * multiple};
+  for (Block& block : network.blocks) {
+    for (Operator& op : block.operators) {
+      if (op.kind == OperatorKind::kEmbedding || op.kind == OperatorKind::kLoss) {
+        PadOperator(network, block, op, padding);
       }
     }
   }
-  network.vocab_size = padded;
+  network.vocab_size = padding.to;
 }
 
 Result<void> CheckNetwork(const Network& network, std::string_view where) {

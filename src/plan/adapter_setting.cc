@@ -119,7 +119,9 @@ Result<std::optional<LoraAdapter>> ReadAdapter(const SettingReader& reader) {
                        .expected = "expected lora",
                        .hint = fmt::format("as in {}", kExample)});
   }
-  LoraAdapter adapter;
+  // LitGPT's adapters have the format of the weights (litgpt/lora.py).
+  const SetValue* implementation = reader.Find("implementation");
+  LoraAdapter adapter = {.float32 = implementation == nullptr || implementation->text != "litgpt"};
   if (colon == std::string_view::npos) {
     return adapter;
   }

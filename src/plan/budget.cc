@@ -52,11 +52,32 @@ Verdict VerdictOf(const Band& total, Bytes memory) {
   return total.expected <= memory ? Verdict::kTight : Verdict::kDoesNotFit;
 }
 
+// Settings of the step that a lower bound does not look at, or an exact play.
+void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
+  const std::vector<std::string_view> unused =
+      job.training.lower_bound
+          ? std::vector<std::string_view>{"attention", "loss", "recompute", "implementation",
+                                          "optimizer-kernels"}
+          : std::vector<std::string_view>{"activation-format"};
+  for (const std::string_view name : unused) {
+    if (job.settings.find(name) != job.settings.end()) {
+      warnings.push_back(fmt::format("--{} changes nothing where activations are {}", name,
+                                     job.training.lower_bound ? "a lower bound" : "exact"));
+    }
+  }
+  if (job.training.zero == 0 && job.devices > 1) {
+    warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3");
+  }
+}
+
 std::vector<std::string> WarningsOf(const Job& job) {
   std::vector<std::string> warnings;
   const bool serving = job.kind == JobKind::kServe;
   if (!serving && !job.training.recipe.warning.empty()) {
     warnings.push_back(job.training.recipe.warning);
+  }
+  if (!serving) {
+    WarnOfUnused(job, warnings);
   }
   if (!ShapesAreKnown(job)) {
     warnings.emplace_back(serving ? "a bare parameter count says nothing of the KV cache"
@@ -88,6 +109,9 @@ std::vector<std::string> UnknownsOf(const Job& job) {
     unknowns.emplace_back(
         "activations are a lower bound, one output a layer: no inputs, activation gradients, "
         "logits or workspace");
+  }
+  if (job.kind != JobKind::kServe && !ShapesAreKnown(job)) {
+    unknowns.emplace_back("activations, which a bare parameter count does not tell");
   }
   if (job.kind == JobKind::kServe) {
     unknowns.emplace_back("working buffers of the engine, padding of its cache");

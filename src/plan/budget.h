@@ -51,8 +51,6 @@ struct Budget {
     double times = 0;
   };
   std::optional<FileShare> file = {};
-  // With an action of its own for every layer; where it was asked for, see PlayWhole.
-  std::optional<Tape> whole = {};
   std::vector<std::string> unknowns = {};  // what is not in the numbers
   std::vector<std::string> warnings = {};
 };

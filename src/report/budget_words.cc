@@ -165,6 +165,10 @@ std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style)
   if (budget.file) {
     remarks.push_back(FileWords(*budget.file, style));
   }
+  if (!IsServing(budget) && budget.shapes_known) {
+    remarks.push_back(fmt::format("Kept for the backward pass: {}.",
+                                  PrintBytes(budget.saved_activations, style.unit)));
+  }
   remarks.push_back(fmt::format("Not counted: {}.", fmt::join(budget.unknowns, "; ")));
   if (!budget.job.defaults.empty()) {
     remarks.push_back(DefaultWords(budget.job.defaults));

@@ -88,25 +88,25 @@ std::vector<Table> ExplanationTables(const Budget& budget, const BudgetStyle& st
       LineTable("Alive at the peak", LinesAt(budget.tape, Place::kDevice, budget.peak.moment),
                 style),
       LineTable("Largest at the peak", LargestLines(budget), style)};
-  if (budget.whole && budget.shapes_known) {
-    if (const std::optional<LayerTable> layer = MiddleLayer(*budget.whole)) {
+  if (budget.job.kind != JobKind::kServe && budget.shapes_known) {
+    if (const std::optional<LayerTable> layer = MiddleLayer(budget.tape)) {
       tables.push_back(SavedTable(*layer));
     }
-    tables.push_back(ShareTable(*budget.whole));
+    tables.push_back(ShareTable(budget.tape));
   }
   return tables;
 }
 
 void AddExplanation(const Budget& budget, Json::Object& json) {
   json.emplace_back("largest", LinesJson(LargestLines(budget)));
-  if (!budget.whole) {
+  if (budget.job.kind == JobKind::kServe || !budget.shapes_known) {
     return;
   }
   Json::Array shares;
-  for (const OperatorShare& share : SavedByOperator(*budget.whole)) {
+  for (const OperatorShare& share : SavedByOperator(budget.tape)) {
     shares.emplace_back(Json::Object{{"operator", share.name}, {"bytes", share.bytes.value()}});
   }
-  json.emplace_back("layer", LayerJson(*budget.whole));
+  json.emplace_back("layer", LayerJson(budget.tape));
   json.emplace_back("by_operator", std::move(shares));
 }
 

@@ -12,7 +12,8 @@ constexpr KernelKind kSum = {"gradient sum", "torch/csrc/autograd/input_buffer.c
 
 }  // namespace
 
-Autograd::Autograd(Memory& memory) : memory_(memory) {
+Autograd::Autograd(Memory& memory, bool sums_in_place)
+    : memory_(memory), sums_in_place_(sums_in_place) {
   // As many as the play of a large language model needs.
   constexpr std::size_t kUsual = 512;
   edges_.reserve(kUsual);
@@ -185,6 +186,9 @@ void Autograd::Accumulate(std::int32_t edge, Tensor gradient) {
     into.has_gradient = true;
     return;
   }
+  if (sums_in_place_ && memory_.HasOneHolder(into.gradient.storage)) {
+    return;
+  }
   Kernel kernel = memory_.Now();
   kernel.kind = &kSum;
   memory_.Begin(kernel);
@@ -261,8 +265,9 @@ void Autograd::RunAgain(const Node& node, const Replay& replay) {
   std::size_t input = node.first_input;
   for (Tensor& gradient : gradients) {
     if (gradient.storage != kNothing) {
-      Accumulate(inputs_[input++].edge, std::move(gradient));
+      Accumulate(inputs_[input].edge, std::move(gradient));
     }
+    ++input;
   }
 }
 

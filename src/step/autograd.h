@@ -6,7 +6,7 @@
 // A node is one kernel that something upstream needs a gradient of. It holds the storages that its
 // backward kernel reads; they are let go of when that has run. Nodes run in the reverse order of
 // their making, which is the order of the engine's queue. Two gradients of one tensor are added up
-// in a new one.
+// in the first, where nothing else holds it, or in a new one.
 
 #include <functional>
 #include <initializer_list>
@@ -40,7 +40,7 @@ enum class GradientUse {
 
 class Autograd {
  public:
-  explicit Autograd(Memory& memory);
+  Autograd(Memory& memory, bool sums_in_place);
 
   // --- The forward pass, for the kernels of kernels.h ---
 
@@ -89,7 +89,7 @@ class Autograd {
 
   // Makes `output` the output of a region that will be run again. Its node keeps `saved`; in the
   // backward pass it calls `replay` with this number and the gradient of its output, for those of
-  // its inputs, in their order (empty where an input needs none).
+  // its inputs that need one, in their order.
   void RecordReplay(Tensor& output, std::span<const Tensor> inputs, std::span<const Tensor> saved,
                     std::int32_t number);
   using Replay = std::function<std::vector<Tensor>(std::int32_t number, Tensor gradient)>;
@@ -130,7 +130,7 @@ class Autograd {
   void AddInput(const Tensor& tensor, Gradient gradient);
   void Save(const Tensor& tensor);
   void SaveAll(std::initializer_list<const Tensor*> saved);
-  Tensor NewGradient(const Node& node, std::size_t input);
+  Tensor NewGradient(const Node& node, std::size_t number);
   void Run(const Node& node);
   void RunAgain(const Node& node, const Replay& replay);
   void Finish(Leaf& leaf, Edge& edge);
@@ -138,6 +138,7 @@ class Autograd {
   static std::size_t Index(std::int32_t number) { return static_cast<std::size_t>(number); }
 
   Memory& memory_;
+  bool sums_in_place_;
   bool recording_ = true;
   std::vector<Edge> edges_ = {};
   std::vector<Leaf> leaves_ = {};

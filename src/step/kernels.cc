@@ -102,6 +102,9 @@ ConvolutionWork WorkOnProcessor(const Tensor& x, const Tensor& weight, const Sha
 
 }  // namespace
 
+// NOLINTBEGIN(performance-unnecessary-value-param): a tensor that the caller gives up is let go of
+// when the kernel has run.
+
 void Kernels::SetPlace(std::int32_t action, std::int32_t op) {
   place_ = {.action = action, .op = op};
 }
@@ -348,9 +351,7 @@ Tensor Kernels::CastWeight(const Tensor& weight) {
     return found->second;
   }
   Tensor cast = Cast(weight, numbers_.compute);
-  if (graph_.IsRecording()) {
-    casts_.emplace(weight.edge, cast);
-  }
+  casts_.emplace(weight.edge, cast);
   return cast;
 }
 
@@ -415,5 +416,7 @@ Tensor Kernels::LayerNorm(Tensor x, const Tensor& weight, const Tensor& bias) {
 Tensor Kernels::Embedding(const Tensor& weight, const Tensor& indices, const Shape& shape) {
   return Fused(kEmbedding, shape, weight.type, {{weight}}, {&indices});
 }
+
+// NOLINTEND(performance-unnecessary-value-param)
 
 }  // namespace fourpiles

@@ -37,6 +37,9 @@ struct Framework {
   // Autocast computes norms, softmax and losses in float32: CUDA's does, the processor's does not
   // (PyTorch documentation, torch.amp, autocast op reference).
   bool autocast_float32 = true;
+  // Two gradients of one tensor are added up in the first (torch/csrc/autograd/input_buffer.cpp,
+  // can_accumulate_inplace; not in 1.13, where a tied embedding was measured three times).
+  bool sums_in_place = true;
   // cos and sin of rotary embeddings are cast wherever they are used, not once a pass.
   bool rotary_casts_per_use = false;
   // The causal mask is a buffer of the module, not made once a pass.

@@ -1,6 +1,7 @@
 #include "step/layer_table.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 namespace fourpiles {
@@ -11,7 +12,7 @@ std::size_t Index(std::int64_t number) {
 }
 
 const Kernel& MakerOf(const Tape& tape, const Storage& storage) {
-  return tape.moments[Index(storage.born)];
+  return tape.moments[Index(storage.made)];
 }
 
 const Block& BlockOf(const Tape& tape, const Action& action) {
@@ -29,15 +30,26 @@ struct LayerPlace {
   std::int64_t layer = 0;
 };
 
-std::optional<LayerPlace> MiddlePlace(const Network& network) {
-  std::vector<LayerPlace> places;
-  for (std::size_t i = 0; i < network.blocks.size(); ++i) {
-    const Block& block = network.blocks[i];
-    for (std::int64_t layer = 0; IsNumbered(block) && layer < block.repeat; ++layer) {
-      places.push_back({.block = static_cast<std::int64_t>(i), .layer = layer});
+// The layer nearest the middle of those that were played for themselves.
+std::optional<LayerPlace> MiddlePlace(const Tape& tape) {
+  std::int64_t layers = 0;
+  std::int64_t distance = 0;
+  for (const Block& block : tape.network->blocks) {
+    layers += IsNumbered(block) ? block.repeat : 0;
+  }
+  std::optional<LayerPlace> nearest;
+  std::int64_t number = 0;
+  for (const Action& action : tape.actions) {
+    const Block& block = BlockOf(tape, action);
+    if (action.kind == ActionKind::kForward && action.micro_batch == 0 && IsNumbered(block)) {
+      if (action.layers == 1 && (!nearest || std::abs(number - layers / 2) < distance)) {
+        nearest = LayerPlace{.block = action.block, .layer = action.layer};
+        distance = std::abs(number - layers / 2);
+      }
+      number += action.layers;
     }
   }
-  return places.empty() ? std::nullopt : std::optional(places[places.size() / 2]);
+  return nearest;
 }
 
 SavedTensor Describe(const Tape& tape, const Storage& storage) {
@@ -57,7 +69,7 @@ SavedTensor Describe(const Tape& tape, const Storage& storage) {
 }  // namespace
 
 std::optional<LayerTable> MiddleLayer(const Tape& tape) {
-  const std::optional<LayerPlace> place = MiddlePlace(*tape.network);
+  const std::optional<LayerPlace> place = MiddlePlace(tape);
   if (!place) {
     return std::nullopt;
   }

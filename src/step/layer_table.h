@@ -4,7 +4,7 @@
 // and how much each operator keeps in all layers.
 //
 // A tensor belongs to the operator whose kernel makes it, also where another one keeps it, so each
-// is counted once. Tapes here are of a play with an action of its own for every layer.
+// is counted once.
 
 #include <cstdint>
 #include <optional>
@@ -32,7 +32,7 @@ struct LayerTable {
   std::vector<SavedTensor> saved = {};  // in the order of their making
 };
 
-// Of the layer in the middle of all numbered ones; none where there are no layers.
+// Of the numbered layer nearest the middle that was played for itself; none without layers.
 std::optional<LayerTable> MiddleLayer(const Tape& tape);
 
 // What the tensors of one operator come to in all layers alike.

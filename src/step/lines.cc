@@ -21,7 +21,7 @@ StorageText TextOf(const Tape& tape, const Storage& storage) {
   if (storage.text >= 0) {
     return (*tape.texts)[static_cast<std::size_t>(storage.text)];
   }
-  const Kernel& kernel = tape.moments[static_cast<std::size_t>(storage.born)];
+  const Kernel& kernel = tape.moments[static_cast<std::size_t>(storage.made)];
   const Action& action = tape.actions[static_cast<std::size_t>(kernel.action)];
   std::string what = storage.slot;
   if (action.kind != ActionKind::kStep) {

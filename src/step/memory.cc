@@ -34,6 +34,7 @@ std::int32_t Memory::Allocate(const Shape& shape, const ElementType& type, Pile 
                             .shape = shape,
                             .elements = Elements(elements.ok() ? elements.value() : 0),
                             .bytes = Exactly(size),
+                            .made = std::ssize(tape_.moments) - 1,
                             .born = std::ssize(tape_.moments) - 1,
                             .copies = copies_,
                             .slot = slot});

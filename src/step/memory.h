@@ -63,6 +63,10 @@ class Memory {
       kept.kept = kept.kept < 0 ? std::ssize(tape_.moments) - 1 : kept.kept;
     }
   }
+  // Nothing but the asker holds it.
+  bool HasOneHolder(std::int32_t storage) const {
+    return storage != kNothing && holders_[Index(storage)] == 1;
+  }
   // From its birth it was part of this pile.
   void Assign(std::int32_t storage, Pile pile) {
     if (storage != kNothing) {

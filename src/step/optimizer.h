@@ -26,7 +26,8 @@ struct Optimizer {
   // float32 numbers it keeps for every tensor on the host: its step counter.
   std::int64_t scalars = 0;
   // What a step needs for a moment: so many copies of the largest tensor when it takes one after
-  // the other; of all tensors when it runs kernel by kernel over all (foreach).
+  // the other; of all tensors when it runs kernel by kernel over all (foreach). Adam's is the root
+  // of its second moment (torch/optim/adam.py, _multi_tensor_adam, since 2.0).
   std::int64_t loop_temporaries = 0;
   std::int64_t foreach_temporaries = 0;
   std::string source = {};

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "base/try.h"
 #include "step/play_lower_bound.h"
 
 namespace fourpiles {
 namespace {
 
-constexpr KernelKind kHandOver = {"layer", "what one layer hands to the next"};
 constexpr KernelKind kSeed = {"loss", "torch.autograd.backward: the gradient of the loss is 1"};
 constexpr KernelKind kStep = {"step", "temporaries of the optimizer"};
 constexpr KernelKind kServe = {"serve", ""};
@@ -78,7 +78,7 @@ class Player {
         network_(*part.network),
         tape_(NewTape(part)),
         memory_(tape_),
-        graph_(memory_),
+        graph_(memory_, profile.framework.sums_in_place),
         kernels_(memory_, graph_, profile.framework, part.numbers) {}
 
   Result<Tape> Run();
@@ -102,6 +102,7 @@ class Player {
   static bool NeedsGradients(const Block& block);
   Result<Tape> Finished();
   void BeginForward();
+  Tensor HandedOver(std::int32_t number);
 
   const Block& BlockOf(const Action& action) const { return network_.blocks[Index(action.block)]; }
 
@@ -120,7 +121,6 @@ class Player {
   struct Passed {
     std::int32_t first_node = 0;
     std::int32_t entry_edge = kNothing;  // of what came in
-    Tensor kept = {};                    // of a lower bound
   };
   std::vector<Passed> passed_ = {};
   bool backward_ = false;
@@ -141,11 +141,12 @@ Result<void> Player::CheckOperators() const {
   for (const Block& block : network_.blocks) {
     for (const Operator& op : block.operators) {
       if (profile_.RuleOf(op.kind) == nullptr) {
-        return WrongUsage({.where = "--implementation",
-                           .found = fmt::format("{} has no rule for {} of {}", profile_.name,
-                                                op.name, LayerName(block, 0)),
-                           .expected = "expected an implementation that runs this network",
-                           .hint = "--implementation pytorch has rules for all"});
+        return WrongUsage(
+            {.where = "--implementation",
+             .found = fmt::format("{} has no rule for {} of {}", profile_.name,
+                                  op.name.empty() ? "an operator" : op.name, LayerName(block, 0)),
+             .expected = "expected an implementation that runs this network",
+             .hint = "--implementation pytorch has rules for all"});
       }
     }
   }
@@ -204,6 +205,7 @@ Tensor Player::ParameterTensor(const Action& action, const ParameterUse& use, st
   const Parameter& parameter = block.parameters[Index(use.parameter)];
   Tensor tensor;
   tensor.type = parameter.float32 ? kFloat32 : part_.numbers.weights;
+  CHECK(parameter.shape.size() <= tensor.shape.lengths.size());
   tensor.shape.rank = static_cast<int>(parameter.shape.size());
   std::ranges::copy(parameter.shape, tensor.shape.lengths.begin());
   if (parameter.trainable) {
@@ -305,6 +307,20 @@ Tensor Player::RunBlock(const Action& action, Tensor x) {
   return output;
 }
 
+// What the layers of the action hand to one another, made as what came in was made.
+Tensor Player::HandedOver(std::int32_t number) {
+  const Action& action = part_.schedule[Index(number)];
+  const Storage& first = memory_.At(hidden_.storage);
+  Kernel kernel = tape_.moments[Index(first.born)];
+  kernel.action = number;
+  const char* const slot = first.slot;
+  memory_.Begin(kernel);
+  memory_.SetCopies(action.layers - 1);
+  Tensor between = graph_.New(hidden_.shape, hidden_.type, slot);
+  memory_.SetCopies(action.layers);
+  return between;
+}
+
 // An action that stands for several layers has a tensor that stands for all that they hand to one
 // another; it lives until the first of them has run backward.
 void Player::Forward(std::int32_t number) {
@@ -312,26 +328,23 @@ void Player::Forward(std::int32_t number) {
   BeginForward();
   Passed passed = {.first_node = graph_.NodeCount(), .entry_edge = hidden_.edge};
   if (BlockOf(action).operators.empty()) {
-    passed_.push_back(std::move(passed));
+    passed_.push_back(passed);
     return;
   }
   if (action.layers == 1) {
     hidden_ = RunBlock(action, std::move(hidden_));
-    passed_.push_back(std::move(passed));
+    passed_.push_back(passed);
     return;
   }
   const std::size_t place = graph_.Reserve();
-  Begin(number, kHandOver);
-  memory_.SetCopies(action.layers - 1);
-  const Tensor between = graph_.New(hidden_.shape, hidden_.type, "hidden state");
-  memory_.SetCopies(action.layers);
+  const Tensor between = HandedOver(number);
   const std::int32_t input = hidden_.storage;
   hidden_ = RunBlock(action, std::move(hidden_));
   memory_.SetCopies(hidden_.storage, 1);
   if (graph_.Keeps(passed.first_node, input) || graph_.Keeps(passed.first_node, hidden_.storage)) {
     graph_.KeepAt(place, between.storage);
   }
-  passed_.push_back(std::move(passed));
+  passed_.push_back(passed);
 }
 
 void Player::BeginForward() {
@@ -361,7 +374,7 @@ void Player::BeginBackward(std::int32_t number) {
 
 void Player::Backward(std::int32_t number) {
   BeginBackward(number);
-  const Passed passed = std::move(passed_.back());
+  const Passed passed = passed_.back();
   passed_.pop_back();
   graph_.Backward(passed.first_node, number, [this](std::int32_t region, Tensor gradient) {
     return Replay(region, std::move(gradient));
@@ -405,7 +418,9 @@ std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
   });
   std::vector<Tensor> gradients;
   for (const std::int32_t end : ends) {
-    gradients.push_back(end == kNothing ? Tensor() : graph_.TakeGradient(end));
+    if (end != kNothing) {
+      gradients.push_back(graph_.TakeGradient(end));
+    }
   }
   return gradients;
 }

@@ -33,6 +33,7 @@ Profile LlmCAtLevel(int level) {
                      {OperatorKind::kAttention, FlashAttentionRule},
                      {OperatorKind::kActivation, LlmcActivationRule},
                      {OperatorKind::kAdd, AddRule},
+                     {OperatorKind::kDropout, PassRule},  // it has none
                      {OperatorKind::kLoss, LlmcLossRule}});
   return profile;
 }

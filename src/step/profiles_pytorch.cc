@@ -69,6 +69,7 @@ Profile PyTorch113OnCpu() {
                        .dropout_keeps_float_mask = true,
                        .norms_keep_input_format = true,
                        .autocast_float32 = false,
+                       .sums_in_place = false,
                        .rotary_casts_per_use = true,
                        .masks_are_buffers = true,
                        .shift_copies_logits = true,
@@ -94,7 +95,7 @@ Profile Liger() {
   profile.summary = "PyTorch with the kernels of Liger-Kernel";
   profile.source = "Hsu et al. 2024, Liger Kernel, arXiv 2410.10989; Liger-Kernel, ops";
   SetRule(profile, OperatorKind::kRmsNorm, FusedRmsNormRule);
-  SetRule(profile, OperatorKind::kGate, FusedGateRule);
+  SetRule(profile, OperatorKind::kGate, LigerGateRule);
   SetRule(profile, OperatorKind::kRotary, FusedRotaryRule);
   SetRule(profile, OperatorKind::kLoss, FusedLinearLossRule);
   return profile;

@@ -21,6 +21,8 @@ void FusedRmsNormRule(Stage& stage, const Operator& op);
 void ActivationRule(Stage& stage, const Operator& op);
 void ComposedGateRule(Stage& stage, const Operator& op);
 void FusedGateRule(Stage& stage, const Operator& op);
+void LigerGateRule(Stage& stage, const Operator& op);
+void PassRule(Stage& stage, const Operator& op);
 void MultiplyRule(Stage& stage, const Operator& op);
 void ScaleRule(Stage& stage, const Operator& op);
 void AddRule(Stage& stage, const Operator& op);

@@ -200,8 +200,14 @@ void EagerAttentionRule(Stage& stage, const Operator& op) {
 namespace {
 
 // One kernel that never has the scores in memory; it writes heads inside a token.
-void Flash(Stage& stage, const Operator& op, const Tensor& q, const Tensor& k, const Tensor& v) {
+// Autocast casts what comes in (torch.amp, autocast op reference: scaled_dot_product_attention).
+void Flash(Stage& stage, const Operator& op, Tensor q, Tensor k, Tensor v) {
   const AttentionSizes sizes = SizesOf(op, q);
+  if (const Numbers& numbers = stage.kernels.numbers(); numbers.autocast) {
+    q = stage.kernels.Cast(std::move(q), numbers.compute);
+    k = stage.kernels.Cast(std::move(k), numbers.compute);
+    v = stage.kernels.Cast(std::move(v), numbers.compute);
+  }
   const Tensor sink = stage.Parameter(op, 0);
   const Tensor sums = stage.kernels.Constant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
                                              kFloat32, "logsumexp");

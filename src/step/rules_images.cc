@@ -19,6 +19,7 @@ std::int64_t OutputSide(std::int64_t side, const Operator& op) {
   return (side + 2 * (op.kernel / 2) - op.kernel) / op.stride + 1;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): given up by the caller
 Tensor Norm(Stage& stage, const Operator& op, const KernelKind& kind, Tensor x,
             const Shape& statistics) {
   Kernels& kernels = stage.kernels;

@@ -47,6 +47,7 @@ void ConstantRule(Stage& stage, const Operator& op) {
 }
 
 // (Hu et al. 2021, LoRA, section 4.1; peft/tuners/lora/layer.py).
+// NOLINTNEXTLINE(performance-unnecessary-value-param): given up by the caller
 Tensor WithAdapter(Stage& stage, const Operator& op, Tensor x, Tensor y) {
   Kernels& kernels = stage.kernels;
   const Tensor down = stage.Parameter(op, op.parameters.size() - 2);
@@ -236,6 +237,20 @@ void FusedGateRule(Stage& stage, const Operator& op) {
   const Tensor up = stage.Take(op, 1);
   Tensor y = stage.kernels.Fused(kFusedGate, gate.shape, gate.type, {{gate}, {up}}, {&gate, &up});
   stage.Put(op, stage.kernels.Elementwise(std::move(y), {&gate, &up}));
+}
+
+// The gradients take the place of what was kept (Liger-Kernel, ops/swiglu.py, geglu.py).
+void LigerGateRule(Stage& stage, const Operator& op) {
+  const Tensor gate = stage.Take(op, 0);
+  const Tensor up = stage.Take(op, 1);
+  stage.Put(op,
+            stage.kernels.Fused(kFusedGate, gate.shape, gate.type,
+                                {{gate, Gradient::kKept}, {up, Gradient::kKept}}, {&gate, &up}));
+}
+
+// Dropout that the framework has not.
+void PassRule(Stage& stage, const Operator& op) {
+  stage.Put(op, stage.Take(op));
 }
 
 void MultiplyRule(Stage& stage, const Operator& op) {

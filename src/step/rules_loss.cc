@@ -67,6 +67,7 @@ Tensor Logits(Stage& stage, const Operator& op, Tensor x) {
   return op.softcap ? SoftCapped(kernels, std::move(x)) : x;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): given up by the caller
 Tensor CrossEntropy(Kernels& kernels, Tensor logits, const Tensor& targets) {
   Tensor log_probabilities = kernels.KeepOutput(kLogSoftmax, logits);
   const Tensor total = kernels.Constant(ShapeOf({1}), kFloat32, "total weight");
@@ -116,9 +117,14 @@ void ChunkedLossRule(Stage& stage, const Operator& op) {
 // the other, and keeps those of its input and its weight (Hsu et al. 2024, Liger Kernel, section
 // 3.2; ops/fused_linear_cross_entropy.py).
 void FusedLinearLossRule(Stage& stage, const Operator& op) {
+  if (op.parameters.empty()) {
+    PlainLossRule(stage, op);
+    return;
+  }
   Kernels& kernels = stage.kernels;
   const Tensor x = stage.Take(op);
   const Tensor weight = stage.Parameter(op, 0);
+  const Tensor bias = stage.Parameter(op, 1);
   const std::int64_t rows = Rows(x);
   const std::int64_t classes = op.widths.front();
   const std::int64_t chunks = (classes + x.shape.Last() - 1) / x.shape.Last();
@@ -129,14 +135,19 @@ void FusedLinearLossRule(Stage& stage, const Operator& op) {
   if (weight.RequiresGradient()) {
     weight_gradient = kernels.Constant(weight.shape, weight.type, "gradient of the weight");
   }
+  Tensor bias_gradient;
+  if (bias.RequiresGradient()) {
+    bias_gradient = kernels.Constant(bias.shape, bias.type, "gradient of the bias");
+  }
   {
     const Tensor logits =
         kernels.Constant(ShapeOf({std::min(chunk, rows), classes}), x.type, "logits of a chunk");
   }
-  stage.Put(op,
-            kernels.Fused(kFusedLinearLoss, ShapeOf({1}), kFloat32,
-                          {{x, Gradient::kKept}, {weight, Gradient::kKept}},
-                          {x.RequiresGradient() ? &input_gradient : nullptr, &weight_gradient}));
+  stage.Put(
+      op, kernels.Fused(kFusedLinearLoss, ShapeOf({1}), kFloat32,
+                        {{x, Gradient::kKept}, {weight, Gradient::kKept}, {bias, Gradient::kKept}},
+                        {x.RequiresGradient() ? &input_gradient : nullptr, &weight_gradient,
+                         bias.RequiresGradient() ? &bias_gradient : nullptr}));
 }
 
 void MeanSquareRule(Stage& stage, const Operator& op) {

@@ -18,10 +18,11 @@ Result<Storage> Sized(Pile pile, Checked elements, const ElementType& type,
                       const std::string& what) {
   const Checked bytes = StorageBytes(elements, type.bits);
   if (!bytes.ok()) {
-    return WrongUsage({.where = "budget",
-                       .found = what + " passes 2^53 bytes",
-                       .expected = "expected less",
-                       .hint = "check the parameter count"});
+    return WrongUsage(
+        {.where = "budget",
+         .found = what + " passes 2^53 bytes",
+         .expected = "expected less",
+         .hint = "check the parameter count, the batch size and the sequence length"});
   }
   return Storage{.pile = pile,
                  .format = type.name,
@@ -175,8 +176,16 @@ Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
                         {.pile = Pile::kOptimizerState, .type = TypeOf(format), .ranks = ranks},
                         {.what = what, .source = source});
   };
-  if (recipe.master) {
-    TRY_VOID(add("master copy of the weights", *recipe.master, recipe.source));
+  // What is kept in float32 anyway needs no copy.
+  if (const std::int64_t copied = TrainableCounts(network).by_recipe; recipe.master && copied > 0) {
+    TRY_VOID(AddShare(resident,
+                      {.pile = Pile::kOptimizerState,
+                       .elements = copied,
+                       .type = TypeOf(*recipe.master),
+                       .ranks = ranks},
+                      {.what = "master copy of the weights",
+                       .formula = fmt::format("{} trainable parameters", copied),
+                       .source = recipe.source}));
   }
   for (const OptimizerState& state : optimizer.states) {
     TRY_VOID(add(optimizer.names.id + " " + state.name, state.format.value_or(recipe.states),

@@ -49,7 +49,7 @@ Result<Resident> BatchStorages(const Network& network, const Batch& batch,
 enum class StepKernels { kLoop, kForeach, kFused };
 std::string_view Name(StepKernels kernels);  // "foreach"
 
-// What the step needs for a moment, in the format of the gradients.
+// What the step needs for a moment, in this format: that of the states.
 Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer,
                               const NumberFormat& format, StepKernels kernels,
                               std::int64_t ranks = 1);

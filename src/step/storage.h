@@ -83,6 +83,7 @@ struct Storage {
   Shape shape = {};                 // of one, where a kernel allocated it
   Elements elements = Elements(0);  // of one
   Band bytes = {};                  // of one
+  Moment made = 0;                  // by the kernel of this moment
   Moment born = 0;                  // alive from this moment …
   Moment dies = kAlways;            // … until before this one
   // Stands for so many storages alike: one in each layer that the action of its birth stands for.

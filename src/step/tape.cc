@@ -121,9 +121,9 @@ Bytes SavedActivations(const Tape& tape) {
 void AllocateOnce(Tape& tape) {
   const Moment end = tape.forward_ends.empty() ? kAlways : tape.forward_ends.front();
   const auto is_reused = [&](const Storage& storage) {
-    const bool kept = storage.pile == Pile::kActivations && storage.born < end;
+    const bool kept = storage.pile == Pile::kActivations && storage.made < end;
     const bool temporary = storage.pile == Pile::kActivations || storage.pile == Pile::kWorkspace;
-    const bool of_the_step = ActionOf(tape, storage.born).kind == ActionKind::kStep;
+    const bool of_the_step = ActionOf(tape, storage.made).kind == ActionKind::kStep;
     return storage.text < 0 && temporary && !kept && !of_the_step;
   };
   std::erase_if(tape.storages, is_reused);

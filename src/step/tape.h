@@ -50,7 +50,7 @@ struct Peak {
 };
 Peak PeakOf(const Tape& tape, Place place);
 
-// The same over the forward passes alone, and so on.
+// The same over the actions of one kind; running forward again belongs to the backward pass.
 Peak PeakOf(const Tape& tape, Place place, ActionKind kind);
 
 // Expected bytes alive at a moment, by pile.

@@ -431,18 +431,12 @@ Network NetworkOf(const Row& row) {
     return network;
   }
   LoraAdapter adapter = {.rank = *lora->Find("r")->AsInteger(),
+                         .float32 = row.Setting("lora_dtype") == "fp32",
                          .dropout = row.Positive("lora_dropout") ? 0.1 : 0};
   for (const Json& target : *lora->Find("targets")->AsArray()) {
     adapter.targets.push_back(*target.AsString());
   }
-  network = WithAdapter(std::move(network), adapter, "lora").value();
-  for (Block& block : network.blocks) {
-    for (Parameter& parameter : block.parameters) {
-      parameter.float32 =
-          parameter.float32 || (parameter.trainable && row.Setting("lora_dtype") == "fp32");
-    }
-  }
-  return network;
+  return WithAdapter(std::move(network), adapter, "lora").value();
 }
 
 }  // namespace fourpiles::truth
