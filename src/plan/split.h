@@ -18,7 +18,8 @@ Shares SharesOf(const Job& job);
 // Of layers alike most are played once, for all of them; or each for itself, to be looked at.
 enum class LayersPlayed { kAlikeOnce, kEach };
 
-// The parts of a training step, or of an evaluation: weights and a forward pass. Error: bytes past 2^53.
+// The parts of a training step, or of an evaluation: weights and a forward pass. Error: bytes past
+// 2^53.
 Result<std::vector<Part>> SplitTraining(const Job& job,
                                         LayersPlayed layers = LayersPlayed::kAlikeOnce);
 
