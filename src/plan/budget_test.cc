@@ -119,5 +119,20 @@ TEST(Budget, WarnsOfARecipeWithoutAMasterCopy) {
             std::string::npos);
 }
 
+TEST(Budget, WarnsOfSequencesBeyondTheModelsPositions) {
+  const Budget budget =
+      BudgetFor(JobKind::kTrain, "gpt2", {{"recipe", "fp32"}, {"sequence-length", "5000"}});
+  ASSERT_EQ(budget.warnings.size(), 1U);
+  EXPECT_EQ(budget.warnings.front(), "5000 tokens are more than the 1024 that gpt2 was made for");
+}
+
+TEST(Budget, NamesSettingsThatALowerBoundDoesNotLookAt) {
+  const Budget budget =
+      BudgetFor(JobKind::kTrain, "1B", {{"layers", "8"}, {"width", "1024"}, {"recompute", "full"}});
+  ASSERT_EQ(budget.warnings.size(), 1U);
+  EXPECT_EQ(budget.warnings.front(),
+            "--recompute changes nothing where activations are a lower bound");
+}
+
 }  // namespace
 }  // namespace fourpiles

@@ -24,15 +24,17 @@ TEST(Megatron, KeepsWhatKorthikantiCounts) {
 
 // The same, section 5: selective recomputation leaves 34·s·b·h.
 TEST(Megatron, SelectiveRecomputationKeepsWhatKorthikantiCounts) {
-  EXPECT_EQ(KeptByLayer(TinyGpt, kSizes, kBatch, "megatron", {.attention = AttentionKind::kEager},
-                        {.kind = RecomputeKind::kAttention}),
+  EXPECT_EQ(KeptByLayer(TinyGpt, kSizes, kBatch, "megatron",
+                        {.attention = AttentionKind::kEager,
+                         .recompute = {.kind = RecomputeKind::kAttention}}),
             kTokens * 64 * 34 + 16 * kTokens);
 }
 
 // The same, table 2: full recomputation leaves the input of the layer, 2·s·b·h.
 TEST(Megatron, FullRecomputationKeepsWhatKorthikantiCounts) {
-  EXPECT_EQ(KeptByLayer(TinyGpt, kSizes, kBatch, "megatron", {.attention = AttentionKind::kEager},
-                        {.kind = RecomputeKind::kLayers}),
+  EXPECT_EQ(KeptByLayer(TinyGpt, kSizes, kBatch, "megatron",
+                        {.attention = AttentionKind::kEager,
+                         .recompute = {.kind = RecomputeKind::kLayers}}),
             kTokens * 64 * 2);
 }
 

@@ -116,7 +116,8 @@ class Player {
   std::vector<Leaves> leaves_ = {};
   PassTensors pass_ = {};
   std::vector<Region> regions_ = {};
-  Tensor hidden_ = {};  // what the last block put out
+  std::int64_t waiting_regions_ = 0;  // that have not run again yet
+  Tensor hidden_ = {};                // what the last block put out
   // Of every forward action that has not run backward, in order.
   struct Passed {
     std::int32_t first_node = 0;
@@ -282,6 +283,7 @@ void Player::RunRegion(Stage& stage, const Action& action, Range ops) {
     saved.push_back(RandomState());
     graph_.RecordReplay(result, inputs, saved, static_cast<std::int32_t>(regions_.size()));
     regions_.push_back(std::move(region));
+    ++waiting_regions_;
   }
   stage.PutValue(output, std::move(result));
 }
@@ -362,7 +364,7 @@ void Player::BeginBackward(std::int32_t number) {
     return;
   }
   kernels_.ForgetCasts();
-  if (regions_.empty()) {
+  if (waiting_regions_ == 0) {
     pass_ = {.logits = pass_.logits};
   }
   memory_.EndForward();
@@ -416,6 +418,9 @@ std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
   graph_.Backward(first_node, running_, [this](std::int32_t inner, Tensor inner_gradient) {
     return Replay(inner, std::move(inner_gradient));
   });
+  if (--waiting_regions_ == 0) {
+    pass_ = {.logits = pass_.logits};  // the last to need what all layers share
+  }
   std::vector<Tensor> gradients;
   for (const std::int32_t end : ends) {
     if (end != kNothing) {

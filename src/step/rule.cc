@@ -14,7 +14,7 @@ std::size_t Index(Value value) {
 
 Stage::Stage(Kernels& kernels_used, const Batch& batch_run, const Block& block,
              ParameterOf parameter)
-    : kernels(kernels_used), batch(batch_run), block_(block), parameter_(std::move(parameter)) {
+    : kernels(kernels_used), batch(batch_run), parameter_(std::move(parameter)) {
   Value values = 1;
   for (const Operator& op : block.operators) {
     for (const Value output : op.outputs) {

@@ -61,7 +61,6 @@ class Stage {
   // NOLINTEND(cppcoreguidelines-non-private-member-variables-in-classes)
 
  private:
-  const Block& block_;
   ParameterOf parameter_;
   std::size_t at_ = 0;
   std::vector<Tensor> values_ = {};

@@ -21,13 +21,12 @@ Tape Played(const Part& part, std::string_view implementation, const ProfileChoi
 }
 
 std::int64_t KeptByLayer(Network (*make)(const TinySizes&), TinySizes sizes, const Batch& batch,
-                         std::string_view implementation, const ProfileChoices& choices,
-                         const Recompute& recompute) {
+                         std::string_view implementation, const Variant& variant) {
   const auto kept = [&](std::int64_t layers) {
     sizes.layers = layers;
     Part part = TinyPart(make(sizes), batch);
-    part.recompute = recompute;
-    return SavedActivations(Played(part, implementation, choices)).value();
+    part.recompute = variant.recompute;
+    return SavedActivations(Played(part, implementation, {.attention = variant.attention})).value();
   };
   return kept(4) - kept(3);
 }
