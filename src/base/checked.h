@@ -18,6 +18,11 @@ namespace fourpiles {
 // The largest amount that fourpiles reads, computes or prints: 2^53.
 inline constexpr std::int64_t kLargestAmount = std::int64_t{1} << 53;
 
+class Checked;
+// The result, or the largest amount where a step left ±2^53: for a count that only says how large
+// something is, of which an error is told elsewhere.
+constexpr std::int64_t OrLargest(const Checked& amount);
+
 class Checked {
  public:
   constexpr Checked(std::int64_t value)  // NOLINT(google-explicit-constructor): reads as a number
@@ -59,5 +64,9 @@ class Checked {
   std::int64_t value_;
   bool ok_;
 };
+
+constexpr std::int64_t OrLargest(const Checked& amount) {
+  return amount.ok() ? amount.value() : kLargestAmount;
+}
 
 }  // namespace fourpiles

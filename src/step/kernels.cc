@@ -44,8 +44,7 @@ const ElementType& Wider(const ElementType& a, const ElementType& b) {
 
 // Sizes past 2^53 are the largest; the play ends with an error anyway.
 std::int64_t CountOf(const Shape& shape) {
-  const Checked elements = shape.Elements();
-  return elements.ok() ? elements.value() : kLargestAmount;
+  return OrLargest(shape.Elements());
 }
 
 bool IsSmaller(const Tensor& a, const Tensor& b) {

@@ -50,7 +50,8 @@ TEST(Schedule, RunsForwardBackwardAndOneStep) {
 }
 
 TEST(Schedule, PlaysAlikeMicroBatchesOnce) {
-  const Network& network = *PlainNetwork();
+  const std::shared_ptr<const Network> kept = PlainNetwork();
+  const Network& network = *kept;
   EXPECT_EQ(TrainingSchedule(network, {.micro_batches = 3}).size(), 3 * 8 + 1U);
   EXPECT_EQ(TrainingSchedule(network, {.micro_batches = 1'000'000}).size(), 3 * 8 + 1U);
 }

@@ -49,11 +49,9 @@ Targets Shifted(Stage& stage, const Operator& op, Tensor logits) {
 }  // namespace
 
 std::int64_t Rows(const Tensor& logits) {
-  std::int64_t rows = 1;
-  for (int i = 0; i + 1 < logits.shape.rank; ++i) {
-    rows *= logits.shape.lengths[static_cast<std::size_t>(i)];
-  }
-  return rows;
+  Shape rows = logits.shape;
+  --rows.rank;
+  return OrLargest(rows.Elements());
 }
 
 Tensor Logits(Stage& stage, const Operator& op, Tensor x) {

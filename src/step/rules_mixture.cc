@@ -25,7 +25,7 @@ std::int64_t TokensOf(const Stage& stage, const Operator& op, std::int64_t exper
   if (layer < stage.batch.expert_tokens.size()) {
     return stage.batch.expert_tokens[layer][static_cast<std::size_t>(expert)];
   }
-  const std::int64_t routed = tokens * op.experts_per_token;
+  const std::int64_t routed = OrLargest(Checked(tokens) * op.experts_per_token);
   return routed / op.experts + (expert < routed % op.experts ? 1 : 0);
 }
 
@@ -106,7 +106,7 @@ void RunExperts(Stage& stage, const Operator& op, std::size_t router_bias, Exper
   Tensor x = stage.Take(op);
   const Shape whole = x.shape;
   const std::int64_t width = x.shape.Last();
-  const std::int64_t tokens = x.shape.lengths[0] * x.shape.lengths[1];
+  const std::int64_t tokens = OrLargest(Checked(x.shape.lengths[0]) * x.shape.lengths[1]);
   x = kernels.View(std::move(x), ShapeOf({tokens, width}));
   const Tensor weights = Route(stage, op, x, router_bias);
   Tensor output = kernels.Constant(x.shape, op.float32 ? kFloat32 : x.type, "output");

@@ -74,7 +74,7 @@ Recipe RecipeOf(const Row& row) {
 }
 
 Optimizer OptimizerOf(const Row& row) {
-  static const std::map<std::string, const char*> kNames = {
+  static const std::map<std::string, const char*> names = {
       {"sgd_mom", "sgd-momentum"},
       {"sgd_nesterov", "sgd-nesterov"},
       {"adam_amsgrad", "adam-amsgrad"},
@@ -83,8 +83,8 @@ Optimizer OptimizerOf(const Row& row) {
       {"rmsprop_centered_mom", "rmsprop-centered"},
       {"lbfgs5", "lbfgs"}};
   const std::string name = row.Text("opt");
-  const auto found = kNames.find(name);
-  return FindOptimizer(found == kNames.end() ? name : found->second).value();
+  const auto found = names.find(name);
+  return FindOptimizer(found == names.end() ? name : found->second).value();
 }
 
 Profile ProfileOf(const Row& row) {
