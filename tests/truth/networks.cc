@@ -1,5 +1,6 @@
 #include "tests/truth/networks.h"
 
+#include <algorithm>
 #include <regex>
 #include <string>
 
@@ -50,7 +51,8 @@ struct Sizes {
 };
 
 Sizes SizesOf(const Row& row) {
-  return {row.Number("h"), row.Number("a"), row.Number("f"), row.Number("L"), row.Number("V")};
+  return {row.Number("h"), std::max<std::int64_t>(row.Number("a"), 1), row.Number("f"),
+          row.Number("L"), row.Number("V")};
 }
 
 Activation ActivationOf(const Row& row) {
@@ -110,19 +112,23 @@ void AddTruthLayers(Network& network, const Row& row, Parameters parameters,
 }
 
 // The weight of the output layer, which may be that of the embedding, the first parameter of all.
-void AddHead(Network& network, const Row& row, Parameters norm, std::string_view norm_name,
-             const Sizes& sizes, bool shifted) {
+struct Head {
+  Parameters norm = {};
+  std::string_view norm_name = {};
+  bool shifted = false;
+};
+void AddHead(Network& network, const Row& row, Head head, const Sizes& sizes) {
   const bool tied = row.Flag("tied");
   Parameters parameters;
-  Append(parameters, norm_name, std::move(norm));
+  Append(parameters, head.norm_name, std::move(head.norm));
   if (!tied) {
     Append(parameters, "head", Linear({sizes.classes, sizes.h}, Divide::kOutputs));
   }
   AddTruthBlock(network, row, std::move(parameters), [&](const Parameters& own) {
     Flow flow(own);
-    const Value x = flow.Norm(norm_name, Flow::Input());
+    const Value x = flow.Norm(head.norm_name, Flow::Input());
     flow.Loss("head", x, tied ? ParameterUse{.block = 0, .parameter = 0} : flow.Use("head.weight"),
-              sizes.classes, shifted);
+              sizes.classes, head.shifted);
     std::vector<Operator> operators = flow.Take();
     operators.back().keeps_logits = row.Flag("keep_logits");
     return operators;
@@ -200,7 +206,7 @@ Network Gpt2(const Row& row) {
     flow.Add(x, flow.Dropout("drop", MlpFlow(flow, flow.Norm("ln2", x), row), dropout));
     return flow.Take();
   });
-  AddHead(network, row, LayerNorm(row, sizes.h), "lnf", sizes, false);
+  AddHead(network, row, {.norm = LayerNorm(row, sizes.h), .norm_name = "lnf"}, sizes);
   AddTokens(network, row);
   network.buffers = {
       {.name = "mask", .elements = row.Number("ctx") * row.Number("ctx"), .bits = 8}};
@@ -281,7 +287,8 @@ Network Llama(const Row& row) {
     flow.Add(x, FeedForwardFlow(flow, flow.Norm("n2", x), row, sizes));
     return flow.Take();
   });
-  AddHead(network, row, Norm(sizes.h), "norm", sizes, row.Flag("shift"));
+  AddHead(network, row, {.norm = Norm(sizes.h), .norm_name = "norm", .shifted = row.Flag("shift")},
+          sizes);
   AddTokens(network, row);
   const std::int64_t ctx = row.Number("ctx");
   network.buffers = {{.name = "cos", .elements = ctx * d, .bits = 0},
@@ -348,7 +355,7 @@ Network Vit(const Row& row) {
   const Sizes sizes = SizesOf(row);
   const bool dropout = row.Positive("p");
   const std::int64_t image = row.Number("img");
-  const std::int64_t patch = row.Number("patch");
+  const std::int64_t patch = std::max<std::int64_t>(row.Number("patch"), 1);
   const std::int64_t patches = (image / patch) * (image / patch);
   Network network;
   Parameters embeddings;
