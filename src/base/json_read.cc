@@ -239,7 +239,8 @@ class Reader {
 
 }  // namespace
 
-Result<Json> ReadJson(std::string_view text, std::string_view where, const JsonLimits& limits) {
+Result<void> CheckJsonSize(std::string_view text, std::string_view where,
+                           const JsonLimits& limits) {
   CHECK(limits.bytes <= JsonLimits::kMostBytes && limits.depth <= JsonLimits::kMostDepth);
   if (text.size() > static_cast<std::size_t>(limits.bytes)) {
     return BadInput({.where = std::string(where),
@@ -252,6 +253,11 @@ Result<Json> ReadJson(std::string_view text, std::string_view where, const JsonL
                      .expected = "expected the document",
                      .hint = "save the file as UTF-8 without a byte order mark"});
   }
+  return {};
+}
+
+Result<Json> ReadJson(std::string_view text, std::string_view where, const JsonLimits& limits) {
+  TRY_VOID(CheckJsonSize(text, where, limits));
   return Reader(text, where, limits.depth).ReadDocument();
 }
 

@@ -1,0 +1,79 @@
+#pragma once
+
+// What a file of tensors holds, as far as its header says: names, types, shapes, places. No tensor
+// is read. The way of the data:
+//
+//   ByteSource → FileReading      one reader a file type (safetensors.h, gguf.h)
+//   path → Checkpoint             files that belong together (open_checkpoint.h)
+//   Checkpoint → StoredWeights    what packed tensors mean (quantised.h)
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "formats/stored_type.h"
+#include "fourpiles/result.h"
+
+namespace fourpiles {
+
+// What a file deserves, better ones first.
+enum class Verdict {
+  kAccept,
+  kAcceptWithWarning,  // it can be used; something is odd
+  kReport,             // it can be listed; a person must look at it first
+  kRefuse,             // part of it cannot be trusted
+};
+
+std::string_view Name(Verdict verdict);  // "accept", "accept-with-warning", "report", "refuse"
+
+// Something that a person must know about a file.
+struct Finding {
+  Verdict verdict = Verdict::kAcceptWithWarning;
+  ErrorText text = {};
+};
+
+struct FileTensor {
+  std::string name = {};   // as in the file: any bytes, to be escaped when printed
+  std::string dtype = {};  // the file's own word for its type: "BF16", "Q4_K", "type 97"
+  std::optional<StoredType> type = {};   // nothing: unknown
+  std::vector<std::int64_t> shape = {};  // the slowest dimension first; empty: one element
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;   // in the file
+  std::int64_t offset = 0;  // of its first byte, from the start of the file
+  std::int32_t file = 0;    // which file of the checkpoint
+};
+
+// A key and a value that a file says of itself. Strings may be any bytes. Long arrays are left out:
+// their value is null.
+struct MetadataEntry {
+  std::string key = {};
+  Json value = {};
+  std::int64_t array_length = -1;  // of an array; else -1
+};
+
+// What one file holds. A reader goes on behind a bad part where it can; the findings say what was
+// wrong, and a tensor that cannot be trusted is not among the tensors.
+struct FileReading {
+  std::string_view format = {};          // "safetensors", "gguf"
+  std::vector<FileTensor> tensors = {};  // in the order of the header
+  std::vector<MetadataEntry> metadata = {};
+  // What is worth telling about the file as a whole: {"header_bytes", 112}.
+  Json::Object facts = {};
+  std::vector<Finding> findings = {};
+};
+
+// The worst of them.
+Verdict WorstOf(const std::vector<Finding>& findings);
+
+// Shapes of at most this many dimensions are read.
+inline constexpr std::size_t kMostDimensions = 64;
+inline constexpr std::int64_t kMostTensors = 10'000'000;
+
+// The product of the dimensions, taken in order, so that one that overflows before a zero is told.
+Checked ElementsOf(const std::vector<std::int64_t>& shape);
+
+}  // namespace fourpiles

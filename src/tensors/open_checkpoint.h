@@ -1,0 +1,59 @@
+#pragma once
+
+// A path that a person gives → the files that belong together, and every tensor in them.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_source.h"
+#include "base/json.h"
+#include "tensors/checkpoint.h"
+
+namespace fourpiles {
+
+struct CheckpointFile {
+  std::string name = {};  // within the checkpoint: "model-00001-of-00004.safetensors"
+  std::string_view format = {};
+  std::int64_t bytes = 0;  // of the whole file
+  std::vector<MetadataEntry> metadata = {};
+  Json::Object facts = {};
+  std::vector<Finding> findings = {};
+  std::shared_ptr<const ByteSource> source = {};  // to read the tensors from
+};
+
+// The JSON documents of a Hugging Face folder that say what packed tensors mean; null when absent.
+struct CheckpointConfigs {
+  Json config = {};        // config.json
+  Json quantization = {};  // hf_quant_config.json, quantize_config.json or quant_config.json
+};
+
+struct Checkpoint {
+  std::string path = {};  // as it was given
+  std::vector<CheckpointFile> files = {};
+  std::vector<FileTensor> tensors = {};  // of all files
+  CheckpointConfigs configs = {};
+  // What the index of a sharded model or the documents say: {"total_size", 281241268224}.
+  Json::Object facts = {};
+  std::vector<Finding> findings = {};  // about the files as a set
+};
+
+// The worst finding of all files and of the set.
+Verdict VerdictOf(const Checkpoint& checkpoint);
+
+// Opens a file of tensors, an index with its shards, a config.json, or a folder that has one of
+// these, each recognised by its content. Files that another file names lie within its folder, and
+// are no links, but for those of the Hugging Face cache. Errors (kInput): a path that cannot be
+// read, or a file that holds no tensors that this version reads.
+Result<Checkpoint> OpenCheckpoint(const std::string& path);
+
+// The parts of one model, given as one path each.
+Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths);
+
+// The bytes of one tensor of at most `limit` bytes; nothing when it is longer or cannot be read.
+std::optional<std::string> TensorBytes(const Checkpoint& checkpoint, const FileTensor& tensor,
+                                       std::int64_t limit);
+
+}  // namespace fourpiles
