@@ -18,13 +18,6 @@ std::string_view Name(Verdict verdict) {
   return "refuse";
 }
 
-void AddFinding(std::vector<Finding>& findings, Finding finding) {
-  constexpr std::size_t kMostFindings = 20;
-  if (findings.size() < kMostFindings || finding.verdict > WorstOf(findings)) {
-    findings.push_back(std::move(finding));
-  }
-}
-
 Verdict WorstOf(const std::vector<Finding>& findings) {
   Verdict worst = Verdict::kAccept;
   for (const Finding& finding : findings) {

@@ -66,10 +66,6 @@ struct FileReading {
   std::vector<Finding> findings = {};
 };
 
-// Keeps the first few findings, and later ones that are worse: a file with a million faults is told
-// by twenty.
-void AddFinding(std::vector<Finding>& findings, Finding finding);
-
 // The worst of them.
 Verdict WorstOf(const std::vector<Finding>& findings);
 

@@ -190,8 +190,7 @@ FileReading ReadTensorFile(const ByteSource& source) {
     return !other.ending.empty() && lower.ends_with(other.ending);
   });
   if (named != kFormats.end() && named != format) {
-    AddFinding(
-        reading.findings,
+    reading.findings.push_back(
         {.verdict = Verdict::kAcceptWithWarning,
          .text = {name, fmt::format("a {} file under the ending {}", format->name, named->ending),
                   "the content decides", ""}});

@@ -78,7 +78,7 @@ Json ReadDocument(const std::string& folder, std::string_view name, Verdict when
     return ReadJson(text, path, kConfigLimits);
   }();
   if (!document) {
-    AddFinding(findings, {.verdict = when_bad, .text = document.error().text});
+    findings.push_back({.verdict = when_bad, .text = document.error().text});
     return {};
   }
   return *document;
@@ -119,11 +119,11 @@ void TellPointersTogether(Checkpoint& checkpoint, const std::string& where) {
   if (pointers > 0) {
     checkpoint.facts.emplace_back("pointers", pointers);
     checkpoint.facts.emplace_back("pointer_bytes", OrLargest(bytes));
-    AddFinding(checkpoint.findings,
-               Refusal({where,
-                        fmt::format("{} of {} files are Git LFS pointers, which stand for {} bytes",
-                                    pointers, checkpoint.files.size(), OrLargest(bytes)),
-                        "expected the weights", "\"git lfs pull\" fetches them"}));
+    checkpoint.findings.push_back(
+        Refusal({where,
+                 fmt::format("{} of {} files are Git LFS pointers, which stand for {} bytes",
+                             pointers, checkpoint.files.size(), OrLargest(bytes)),
+                 "expected the weights", "\"git lfs pull\" fetches them"}));
   }
 }
 
@@ -131,16 +131,16 @@ void TellPointersTogether(Checkpoint& checkpoint, const std::string& where) {
 void TellMissing(const std::vector<std::string>& missing, std::size_t shards,
                  const std::string& where, Checkpoint& checkpoint) {
   if (missing.size() == shards && shards > 0) {
-    AddFinding(checkpoint.findings,
-               {.verdict = Verdict::kReport,
-                .text = {where, fmt::format("an index without its {} shards", shards),
-                         "expected them in the same folder", "fetch the shards"}});
+    checkpoint.findings.push_back(
+        {.verdict = Verdict::kReport,
+         .text = {where, fmt::format("an index without its {} shards", shards),
+                  "expected them in the same folder", "fetch the shards"}});
   } else if (!missing.empty()) {
-    AddFinding(checkpoint.findings,
-               Refusal({where,
-                        fmt::format("{} of {} shards are missing, the first \"{}\"", missing.size(),
-                                    shards, missing.front()),
-                        "expected them in the same folder", "fetch the missing shards"}));
+    checkpoint.findings.push_back(
+        Refusal({where,
+                 fmt::format("{} of {} shards are missing, the first \"{}\"", missing.size(),
+                             shards, missing.front()),
+                 "expected them in the same folder", "fetch the missing shards"}));
   }
 }
 
@@ -166,7 +166,7 @@ Checkpoint OpenIndex(const std::string& path, std::string_view text) {
   TellPointersTogether(checkpoint, path);
   if (missing.empty() && VerdictOf(checkpoint) != Verdict::kRefuse) {
     for (Finding& finding : CheckAgainstIndex(index, checkpoint.tensors, path)) {
-      AddFinding(checkpoint.findings, std::move(finding));
+      checkpoint.findings.push_back(std::move(finding));
     }
   }
   return checkpoint;
@@ -178,10 +178,10 @@ void CheckParts(Checkpoint& checkpoint) {
     const CheckpointFile& file = checkpoint.files[i];
     const auto tensors =
         std::ranges::count(checkpoint.tensors, static_cast<std::int32_t>(i), &FileTensor::file);
-    parts.push_back({.file_name = file.name, .facts = &file.facts, .tensors = tensors});
+    parts.push_back({.file_name = file.name, .facts = file.facts, .tensors = tensors});
   }
   for (Finding& finding : CheckSplit(parts)) {
-    AddFinding(checkpoint.findings, std::move(finding));
+    checkpoint.findings.push_back(std::move(finding));
   }
 }
 

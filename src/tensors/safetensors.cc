@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/json_view.h"
+#include "tensors/finding_list.h"
 
 namespace fourpiles {
 namespace {
@@ -80,11 +81,11 @@ class HeaderReader {
     const auto document = JsonDocument::Read(header_, fmt::format("{}: header", name_));
     if (!document) {
       RefuseJson(document.error().text);
-      return std::move(reading_);
+      return Finish();
     }
     if (!document->Root().IsObject()) {
       Refuse("header", document->Root().Description(), "expected an object of tensors");
-      return std::move(reading_);
+      return Finish();
     }
     if (!header_.starts_with('{')) {
       Add(Verdict::kAcceptWithWarning, "header", "white space before the first brace",
@@ -106,18 +107,22 @@ class HeaderReader {
              kCutShort);
     }
     CheckCoverage();
-    return std::move(reading_);
+    return Finish();
   }
 
  private:
+  FileReading Finish() {
+    reading_.findings = std::move(findings_).Take(name_);
+    return std::move(reading_);
+  }
+
   void Add(Verdict verdict, std::string_view where, std::string found, std::string expected,
            std::string_view hint = {}) {
-    AddFinding(reading_.findings, {.verdict = verdict,
-                                   .text = {.where = fmt::format("{}: {}", name_, where),
-                                            .found = std::move(found),
-                                            .expected = std::move(expected),
-                                            .hint = std::string(hint)}});
-    trusted_ &= verdict != Verdict::kRefuse;
+    findings_.Add({.verdict = verdict,
+                   .text = {.where = fmt::format("{}: {}", name_, where),
+                            .found = std::move(found),
+                            .expected = std::move(expected),
+                            .hint = std::string(hint)}});
   }
   void Refuse(std::string_view where, std::string found, std::string expected,
               std::string_view hint = {}) {
@@ -132,7 +137,7 @@ class HeaderReader {
     if (header_.starts_with("{},\"__metadata__\"")) {
       text.hint = "safetensors 0.4.3 wrote such headers; save the file again with a newer version";
     }
-    AddFinding(reading_.findings, {.verdict = Verdict::kRefuse, .text = std::move(text)});
+    findings_.Refuse(std::move(text));
   }
 
   void ReadMetadata(JsonView value) {
@@ -250,7 +255,6 @@ class HeaderReader {
     if (extent.end > data_bytes_) {
       ++beyond_;
       farthest_ = std::max(farthest_, extent.end);
-      trusted_ = false;
       return false;
     }
     if (!tensor.type) {
@@ -275,7 +279,7 @@ class HeaderReader {
   // In the order of the data, each tensor begins where the one before it ends, and the last one
   // ends with the file: no byte is hidden and none belongs to two.
   void CheckCoverage() {
-    if (!trusted_) {
+    if (findings_.HasRefusals()) {
       return;  // a tensor that was left out would look like a hole
     }
     std::vector<FileTensor>& tensors = reading_.tensors;
@@ -293,7 +297,7 @@ class HeaderReader {
       }
       end = tensors[i].offset + tensors[i].bytes;
     }
-    if (trusted_ && end != data_start_ + data_bytes_) {
+    if (!findings_.HasRefusals() && end != data_start_ + data_bytes_) {
       Refuse(fmt::format("byte {}", end),
              fmt::format("{} bytes behind the last tensor", data_start_ + data_bytes_ - end),
              "expected the end of the file");
@@ -305,7 +309,7 @@ class HeaderReader {
   std::int64_t data_bytes_;
   std::string_view header_;
   FileReading reading_ = {.format = "safetensors"};
-  bool trusted_ = true;  // nothing was refused so far
+  FindingList findings_ = {};
   // Tensors that reach beyond the end of the file, told together: a download that was cut short has
   // hundreds.
   std::size_t beyond_ = 0;

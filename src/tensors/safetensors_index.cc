@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/json_view.h"
+#include "tensors/finding_list.h"
 
 namespace fourpiles {
 namespace {
@@ -96,6 +97,7 @@ SafetensorsIndex ReadSafetensorsIndex(std::string_view text, std::string_view wh
     return index;
   }
   std::vector<std::pair<std::string, std::string>> named;
+  FindingList findings;
   document->Root().ForEachMember([&](std::string_view key, JsonView value) {
     if (key == "metadata") {
       ReadTotals(value, index);
@@ -104,13 +106,14 @@ SafetensorsIndex ReadSafetensorsIndex(std::string_view text, std::string_view wh
         if (const auto name = shard.Text()) {
           named.emplace_back(tensor, *name);
         } else {
-          AddFinding(index.findings,
-                     Found(Verdict::kRefuse, fmt::format("{}: weight_map.{}", where, tensor),
-                           shard.Description(), "expected the name of a file"));
+          findings.Refuse({.where = fmt::format("{}: weight_map.{}", where, tensor),
+                           .found = shard.Description(),
+                           .expected = "expected the name of a file"});
         }
       });
     }
   });
+  index.findings = std::move(findings).Take(where);
   NumberShards(std::move(named), index);
   index.facts.emplace_back("entries", static_cast<std::int64_t>(index.entries.size()));
   index.facts.emplace_back("shards", static_cast<std::int64_t>(index.shards.size()));
