@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include <fmt/format.h>
 #include <locale.h>
@@ -87,10 +88,76 @@ Json NumberOf(const std::string& text) {
   return std::isfinite(number) ? Json(number) : Json();
 }
 
+constexpr std::string_view kBeforeValue = "[,: \t\r\n";
+constexpr std::string_view kAfterNumber = "],} \t\r\n";
+
+struct NonFinite {
+  std::size_t byte = 0;
+  double value = 0;
+};
+
+// The token that NaN or an infinity is at the front of `text`; empty where there is none.
+std::string_view NonFiniteAtFront(std::string_view text) {
+  for (const std::string_view token : {"NaN", "Infinity", "-Infinity"}) {
+    const std::size_t end = token.size();
+    if (text.starts_with(token) &&
+        (text.size() == end || kAfterNumber.find(text[end]) != std::string_view::npos)) {
+      return text.substr(0, end);
+    }
+  }
+  return {};
+}
+
+// The first byte behind the string that opens at `begin`.
+std::size_t EndOfString(std::string_view text, std::size_t begin) {
+  std::size_t at = begin + 1;
+  while (at < text.size() && text[at] != '"') {
+    at += text[at] == '\\' ? 2 : 1;
+  }
+  return at + 1;
+}
+
+// Puts a number of the same length in the place of each NaN and infinity outside of strings, so
+// that the strict reader takes the text and every byte keeps its place, and says where they were.
+std::vector<NonFinite> MaskNonFinite(std::string& text) {
+  std::vector<NonFinite> found;
+  bool value_may_begin = true;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '"') {
+      at = EndOfString(text, at);
+      value_may_begin = false;
+      continue;
+    }
+    const std::string_view token =
+        value_may_begin ? NonFiniteAtFront(std::string_view(text).substr(at)) : "";
+    value_may_begin = kBeforeValue.find(text[at]) != std::string_view::npos;
+    if (token.empty()) {
+      ++at;
+      continue;
+    }
+    const double infinity = std::numeric_limits<double>::infinity();
+    found.push_back({.byte = at,
+                     .value = token == "NaN"    ? std::numeric_limits<double>::quiet_NaN()
+                              : token[0] == '-' ? -infinity
+                                                : infinity});
+    const std::size_t sign = token[0] == '-' ? 1 : 0;
+    const std::size_t length = token.size();
+    std::fill_n(text.begin() + static_cast<std::ptrdiff_t>(at + sign), length - sign, '1');
+    at += length;
+  }
+  return found;
+}
+
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view where, int depth)
-      : text_(text), where_(where), depth_(depth), depth_left_(depth) {
+  // `non_finite` stands in the places where the text has a number that JSON lacks.
+  Reader(std::string_view text, std::string_view where, int depth,
+         std::vector<NonFinite> non_finite = {})
+      : text_(text),
+        where_(where),
+        depth_(depth),
+        depth_left_(depth),
+        non_finite_(std::move(non_finite)) {
     // In brackets, a document that is a lone number is a value like any other.
     padded_.reserve(text.size() + 2 + simdjson::SIMDJSON_PADDING);
     padded_.append("[").append(text).append("]").append(simdjson::SIMDJSON_PADDING, '\0');
@@ -166,6 +233,13 @@ class Reader {
 
   // The token reaches up to the next one, white space included. simdjson steps over it by itself.
   Result<Json> ReadNumber(std::string_view token) const {
+    const std::size_t byte = non_finite_.empty() ? 0 : ByteOf(token.data());
+    const auto place =
+        std::lower_bound(non_finite_.begin(), non_finite_.end(), byte,
+                         [](const NonFinite& one, std::size_t at) { return one.byte < at; });
+    if (place != non_finite_.end() && place->byte == byte) {
+      return Json(place->value);
+    }
     Json number = NumberOf(std::string(token.substr(0, token.find_last_not_of(" \t\r\n") + 1)));
     if (number.IsNull()) {
       return Malformed();
@@ -234,6 +308,7 @@ class Reader {
   std::string_view where_;
   int depth_;
   int depth_left_;
+  std::vector<NonFinite> non_finite_;  // in the order of the text
   std::string padded_;  // '[', the text, ']', and the zero bytes that simdjson may read past it
 };
 
@@ -258,7 +333,12 @@ Result<void> CheckJsonSize(std::string_view text, std::string_view where,
 
 Result<Json> ReadJson(std::string_view text, std::string_view where, const JsonLimits& limits) {
   TRY_VOID(CheckJsonSize(text, where, limits));
-  return Reader(text, where, limits.depth).ReadDocument();
+  if (!limits.non_finite) {
+    return Reader(text, where, limits.depth).ReadDocument();
+  }
+  std::string masked(text);
+  std::vector<NonFinite> non_finite = MaskNonFinite(masked);
+  return Reader(masked, where, limits.depth, std::move(non_finite)).ReadDocument();
 }
 
 }  // namespace fourpiles

@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -250,6 +251,33 @@ TEST(Json, DoublesReadBackTheSame) {
        {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, -2.5e-9, 123456789.125}) {
     EXPECT_EQ(*ReadJson(WriteJson(Json(value)), "x")->AsDouble(), value);
   }
+}
+
+// As Python 3's json.dumps writes them.
+TEST(Json, ReadsNumbersThatJsonLacksWhereAllowed) {
+  const JsonLimits limits = {.non_finite = true};
+  const Result<Json> json = ReadJson(
+      R"({"limit": [0.0, Infinity], "least":-Infinity, "none": NaN, "text": "[NaN, \"NaN"})", "a",
+      limits);
+  ASSERT_TRUE(json) << ErrorLine(json);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(*(*json->Find("limit")->AsArray())[1].AsDouble(), infinity);
+  EXPECT_EQ(*json->Find("least")->AsDouble(), -infinity);
+  EXPECT_TRUE(std::isnan(*json->Find("none")->AsDouble()));
+  EXPECT_EQ(*json->Find("text")->AsString(), "[NaN, \"NaN");
+  EXPECT_TRUE(std::isnan(*ReadJson("NaN", "a", limits)->AsDouble()));
+}
+
+TEST(Json, RefusesNumbersThatJsonLacksElsewhere) {
+  const JsonLimits limits = {.non_finite = true};
+  EXPECT_EQ(ErrorLine(ReadJson("[1, NaN]", "a")), "a: byte 4 | invalid literal |  | ");
+  for (const char* text : {"[1NaN]", "[NaN1]", "[--Infinity]", "[+Infinity]", "[nan]", "{NaN: 1}",
+                           "[-NaN]", "[Infinity x]", "[InfinityNaN]", "\"", "\"\\"}) {
+    EXPECT_FALSE(ReadJson(text, "a", limits)) << text;
+  }
+  // Places behind such a number are those of the text.
+  EXPECT_EQ(ErrorLine(ReadJson("[Infinity, tru]", "a", limits)),
+            "a: byte 14 | invalid literal |  | ");
 }
 
 TEST(Describe, NamesKindAndValue) {
