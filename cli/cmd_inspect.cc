@@ -7,6 +7,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "report/inspection.h"
+#include "tensors/folder.h"
 
 namespace fourpiles::cli {
 namespace {

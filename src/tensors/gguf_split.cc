@@ -12,6 +12,7 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kEnding = ".gguf";
+constexpr std::string_view kShardEnding = ".safetensors";
 constexpr std::string_view kBetween = "-of-";
 constexpr std::size_t kFewestDigits = 5;
 constexpr std::size_t kMostDigits = 9;
@@ -118,7 +119,7 @@ bool CheckNumbers(const std::vector<Named>& named, std::vector<Finding>& finding
 
 std::optional<SplitName> ParseSplitName(std::string_view file_name) {
   std::string_view rest = file_name;
-  if (!TakeEnding(rest, kEnding)) {
+  if (!TakeEnding(rest, kEnding) && !TakeEnding(rest, kShardEnding)) {
     return std::nullopt;
   }
   const std::optional<std::int64_t> count = TakeNumber(rest);
