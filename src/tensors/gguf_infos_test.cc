@@ -130,6 +130,15 @@ TEST(Gguf, ListsUnknownTypesWithTheBytesUpToTheNextTensor) {
          "llama.cpp will refuse the file"}}});
 }
 
+TEST(Gguf, UnknownTypesAtOnePlaceOverlap) {
+  const FileReading reading =
+      ReadText(Builder(2, 0).Info("a", {8}, 1000, 0).Info("b", {8}, 1000, 0).Data(64));
+  EXPECT_EQ(ListText(reading), "a type 1000 [8,] 96+64\n");
+  EXPECT_EQ(Lines(reading).back(),
+            "refuse: x: tensor \"b\" | overlaps tensor \"a\": begins at byte 96 | "
+            "expected byte 160 or later | ");
+}
+
 TEST(Gguf, KeepsTheFirstFindingsOfManyAlike) {
   Builder file(150, 0);
   for (int i = 0; i < 150; ++i) {
