@@ -217,7 +217,7 @@ std::optional<std::int64_t> ExactShare(std::int64_t dimension, std::int64_t nume
 
 std::int64_t GroupSize(std::int64_t count, std::int64_t scales, std::int64_t declared) {
   const auto fits = [&](std::int64_t size) { return count / size + (count % size > 0) == scales; };
-  if (count < 1 || scales < 1 || scales > count) {
+  if (count < 1 || count > kLargestAmount || scales < 1 || scales > count) {
     return 0;
   }
   if (declared > 0 && fits(declared)) {

@@ -164,7 +164,7 @@ void SetGroups(const DeclaredQuantisation& declared, const ScaledCodes& codes,
     weight.group_size = weight.group_size != 0 ? weight.group_size : weight.shape.back();
     weight.group_rows = std::max<std::int64_t>(GroupSize(rows, scale_rows, block_rows), 1);
   } else if (scale_rows != rows && weight.group_size != 0) {
-    weight.group_rows = block_rows;
+    weight.group_rows = std::max<std::int64_t>(block_rows, 1);
   }
 }
 
