@@ -123,6 +123,20 @@ TEST(Quantised, ReadsMlxByShapesWhereTheConfigMisses) {
             Texts{"mlx uint5 2x64x128 g1x64: 10240 512 512 0 (config.json, scales)"});
 }
 
+// 8 words and one scale: 2 bits in groups of 128, or 4 in groups of 64, or 8 in groups of 32.
+TEST(Quantised, TellsMlxShapesApartByTheDeclaredGroup) {
+  for (const auto& [group, line] : std::vector<std::pair<std::string, std::string>>{
+           {"128", "mlx uint2 8x128 g1x128: 256 16 16 0 (config.json, scales)"},
+           {"64", "mlx uint4 8x64 g1x64: 256 16 16 0 (config.json, scales)"},
+           {"32", "mlx uint8 8x32 g1x32: 256 16 16 0 (config.json, scales)"}}) {
+    MadeCheckpoint made(R"({"quantization": {"bits": 4, "group_size": )" + group + "}}");
+    made.With("v.weight", "U32", {8, 8})
+        .With("v.scales", "BF16", {8, 1})
+        .With("v.biases", "BF16", {8, 1});
+    EXPECT_EQ(Lines(made.Weights()), Texts{line});
+  }
+}
+
 TEST(Quantised, ReadsTheFloatModesOfMlx) {
   MadeCheckpoint made(R"({"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}})");
   made.With("v.weight", "U32", {64, 16}).With("v.scales", "U8", {64, 4});

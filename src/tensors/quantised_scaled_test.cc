@@ -37,6 +37,15 @@ TEST(Quantised, ReadsDenseAndPaddedWordsOfThreeBits) {
   }
 }
 
+// Dense: 101 values of 3 bits are 303 bits, 10 words. Word by word they would be 11.
+TEST(Quantised, ReadsDenseWordsWhoseLastIsNotFull) {
+  MadeCheckpoint made;
+  made.With("q.weight_packed", "I32", {8, 10})
+      .With("q.weight_shape", "I64", {2}, Bytes<std::int64_t>({8, 101}));
+  EXPECT_EQ(Lines(made.Weights()),
+            Texts{"compressed-tensors int3 8x101 g1x0: 320 0 0 16 (weight_shape)"});
+}
+
 TEST(Quantised, FallsBackToGroupsWhenWeightShapeIsWrong) {
   MadeCheckpoint made(kPackQuantized);
   made.With("q.weight_packed", "I32", {64, 16})
@@ -64,82 +73,88 @@ struct ScaledRow {
   std::string_view expected;
 };
 
-TEST(Quantised, ReadsOneOrTwoValuesAByte) {
-  constexpr std::string_view kCompressed =
-      R"({"quantization_config": {"quant_method": "compressed-tensors"}})";
-  constexpr std::string_view kModelopt =
-      R"({"quantization_config": {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}})";
-  const ScaledRow rows[] = {
-      // float-quantized, by row; fbgemm_fp8 is the same
-      {kCompressed,
-       "F8_E4M3",
-       {64, 128},
-       "_scale",
-       "BF16",
-       {64, 1},
-       "compressed-tensors float8_e4m3fn 64x128 g1x0: 8192 128 0 0 (config.json, scale)"},
-      // int-quantized, of the whole tensor
-      {kCompressed,
-       "I8",
-       {64, 128},
-       "_scale",
-       "F32",
-       {1},
-       "compressed-tensors int8 64x128 g1x0: 8192 4 0 0 (config.json, scale)"},
-      // mxfp8
-      {kModelopt,
-       "F8_E4M3",
-       {64, 128},
-       "_scale",
-       "U8",
-       {64, 4},
-       "modelopt float8_e4m3fn 64x128 g1x32: 8192 256 0 0 (config.json, scale)"},
-      // Quark: MXFP4 in bytes
-      {"{}",
-       "U8",
-       {64, 64},
-       "_scale",
-       "F8_E8M0",
-       {64, 4},
-       "mxfp4 float4_e2m1fn 64x128 g1x32: 4096 256 0 0 (scale)"},
-      // ModelOpt W4A16_AWQ: two rows a byte
-      {kModelopt,
-       "U8",
-       {32, 128},
-       "_scale",
-       "BF16",
-       {64, 4},
-       "modelopt int4 64x128 g1x32: 4096 512 0 0 (config.json, scale)"},
-      // rows that the blocks of 128 do not divide
-      {"{}",
-       "F8_E4M3",
-       {200, 300},
-       "_scale_inv",
-       "F32",
-       {2, 3},
-       "fp8 float8_e4m3fn 200x300 g100x100: 60000 24 0 0 (scale_inv)"},
-      // blocks that are as wide as the rows
-      {"{}",
-       "F8_E4M3",
-       {256, 64},
-       "_scale_inv",
-       "F32",
-       {2, 1},
-       "fp8 float8_e4m3fn 256x64 g128x64: 16384 8 0 0 (scale_inv)"},
-      {R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}})",
-       "F8_E4M3",
-       {200, 300},
-       "_scale_inv",
-       "F32",
-       {2, 3},
-       "fp8 float8_e4m3fn 200x300 g128x128: 60000 24 0 0 (config.json, scale_inv)"},
-  };
+constexpr std::string_view kCompressed =
+    R"({"quantization_config": {"quant_method": "compressed-tensors"}})";
+constexpr std::string_view kModelopt =
+    R"({"quantization_config": {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}})";
+
+void ExpectRows(const std::vector<ScaledRow>& rows) {
   for (const ScaledRow& row : rows) {
     MadeCheckpoint made(row.config);
     made.With("q.weight", row.dtype, row.shape)
         .With("q.weight" + std::string(row.scale), row.scale_dtype, row.scale_shape);
     EXPECT_EQ(Lines(made.Weights()), Texts{std::string(row.expected)});
   }
+}
+
+TEST(Quantised, ReadsOneOrTwoValuesAByte) {
+  ExpectRows({// float-quantized, by row; fbgemm_fp8 is the same
+              {kCompressed,
+               "F8_E4M3",
+               {64, 128},
+               "_scale",
+               "BF16",
+               {64, 1},
+               "compressed-tensors float8_e4m3fn 64x128 g1x0: 8192 128 0 0 (config.json, scale)"},
+              // int-quantized, of the whole tensor
+              {kCompressed,
+               "I8",
+               {64, 128},
+               "_scale",
+               "F32",
+               {1},
+               "compressed-tensors int8 64x128 g1x0: 8192 4 0 0 (config.json, scale)"},
+              // mxfp8
+              {kModelopt,
+               "F8_E4M3",
+               {64, 128},
+               "_scale",
+               "U8",
+               {64, 4},
+               "modelopt float8_e4m3fn 64x128 g1x32: 8192 256 0 0 (config.json, scale)"},
+              // Quark: MXFP4 in bytes
+              {"{}",
+               "U8",
+               {64, 64},
+               "_scale",
+               "F8_E8M0",
+               {64, 4},
+               "mxfp4 float4_e2m1fn 64x128 g1x32: 4096 256 0 0 (scale)"},
+              // ModelOpt W4A16_AWQ: two rows a byte
+              {kModelopt,
+               "U8",
+               {32, 128},
+               "_scale",
+               "BF16",
+               {64, 4},
+               "modelopt int4 64x128 g1x32: 4096 512 0 0 (config.json, scale)"}});
+}
+
+TEST(Quantised, ReadsBlocksOfFloat8) {
+  ExpectRows(
+      {// rows that the blocks of 128 do not divide
+       {"{}",
+        "F8_E4M3",
+        {200, 300},
+        "_scale_inv",
+        "F32",
+        {2, 3},
+        "fp8 float8_e4m3fn 200x300 g100x100: 60000 24 0 0 (scale_inv)"},
+       // blocks that are as wide as the rows
+       {"{}",
+        "F8_E4M3",
+        {256, 64},
+        "_scale_inv",
+        "F32",
+        {2, 1},
+        "fp8 float8_e4m3fn 256x64 g128x64: 16384 8 0 0 (scale_inv)"},
+       {R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}})",
+        "F8_E4M3",
+        {200, 300},
+        "_scale_inv",
+        "F32",
+        {2, 3},
+        "fp8 float8_e4m3fn 200x300 g128x128: 60000 24 0 0 (config.json, scale_inv)"}});
 }
 
 // transformers, integrations/bitnet.py: four rows a byte.
