@@ -176,16 +176,12 @@ struct MlxPacking {
   std::int64_t group_size;
 };
 
+// The words and the scales of a row and the size of a group give the bits, so that the declared
+// bits are not needed; groups of 64 are the default of mlx.
 std::optional<MlxPacking> FindMlxPacking(std::int64_t words, std::int64_t scales,
-                                         const DeclaredWeights& declared) {
-  if (IsBits(declared.bits) && declared.group_size > 0) {
-    const auto in = ExactShare(words, 32, declared.bits);
-    if (in && *in == OrLargest(Checked(scales) * declared.group_size)) {
-      return MlxPacking{declared.bits, declared.group_size};
-    }
-  }
-  for (const std::int64_t group : {declared.group_size, std::int64_t{64}, std::int64_t{32},
-                                   std::int64_t{128}, std::int64_t{16}}) {
+                                         std::int64_t declared_group) {
+  for (const std::int64_t group :
+       {declared_group, std::int64_t{64}, std::int64_t{32}, std::int64_t{128}, std::int64_t{16}}) {
     const auto bits = ExactShare(words, 32, OrLargest(Checked(scales) * group));
     if (IsBits(bits) && *bits != 1 && *bits != 7) {
       return MlxPacking{*bits, group};
@@ -268,7 +264,7 @@ bool AddMlx(QuantisedLayers& layers, std::int32_t codes) {
     return false;
   }
   const auto packing = FindMlxPacking(tensor.shape.back(), scales->shape.back(),
-                                      DeclaredFor(layers.Declared(), stem));
+                                      DeclaredFor(layers.Declared(), stem).group_size);
   if (!packing) {
     layers.Note("mlx: packed, the number of bits is not known; it counts as it lies", tensor.name);
     layers.SetRole(codes, TensorRole::kCodes, tensor.elements);

@@ -27,6 +27,12 @@ std::int64_t LittleEndian(std::string_view bytes) {
                            : static_cast<std::int64_t>(value);
 }
 
+// "weight_scale" of "layers.0.q.weight_scale"
+std::string_view LastStep(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
+
 void AddBytes(std::int64_t& total, std::int64_t bytes) {
   total = OrLargest(Checked(total) + bytes);
 }
@@ -79,6 +85,7 @@ QuantisedLayers::QuantisedLayers(const Checkpoint& checkpoint, const DeclaredQua
     const FileTensor& tensor = checkpoint.tensors[i];
     result_.tensors[i].parameters = tensor.elements;
     by_name_.try_emplace(tensor.name, static_cast<std::int32_t>(i));
+    last_steps_.insert(LastStep(tensor.name));
   }
 }
 
@@ -87,6 +94,9 @@ bool QuantisedLayers::IsTaken(std::int32_t index) const {
 }
 
 std::int32_t QuantisedLayers::Find(std::string_view stem, std::string_view suffix) const {
+  if (suffix.starts_with('.') && !last_steps_.contains(LastStep(suffix))) {
+    return kNone;
+  }
   std::string name;
   name.reserve(stem.size() + suffix.size());
   name.append(stem).append(suffix);
@@ -207,7 +217,7 @@ std::optional<std::int64_t> ExactShare(std::int64_t dimension, std::int64_t nume
 
 std::int64_t GroupSize(std::int64_t count, std::int64_t scales, std::int64_t declared) {
   const auto fits = [&](std::int64_t size) { return count / size + (count % size > 0) == scales; };
-  if (count < 1 || scales < 1 || scales > count) {
+  if (count < 1 || count > kLargestAmount || scales < 1 || scales > count) {
     return 0;
   }
   if (declared > 0 && fits(declared)) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tensors/quantised.h"
@@ -79,6 +80,8 @@ class QuantisedLayers {
   const Checkpoint* checkpoint_;
   const DeclaredQuantisation* declared_;
   std::unordered_map<std::string_view, std::int32_t> by_name_;
+  // What stands behind the last dot of any name: most suffixes asked for stand nowhere.
+  std::unordered_set<std::string_view> last_steps_;
   std::map<std::string, Noted> notes_;
   StoredWeights result_;
 };

@@ -160,8 +160,11 @@ void SetGroups(const DeclaredQuantisation& declared, const ScaledCodes& codes,
       is_float8 ? declared.block_columns : DeclaredFor(declared, codes.stem).group_size;
   weight.group_size = GroupSize(weight.shape.back(), scale.back(),
                                 codes.scale->elements > 1 || is_float8 ? block_columns : 0);
-  if (scale_rows != rows && weight.group_size != 0) {
+  if (scale_rows != rows && codes.scale->elements > 1) {
+    weight.group_size = weight.group_size != 0 ? weight.group_size : weight.shape.back();
     weight.group_rows = std::max<std::int64_t>(GroupSize(rows, scale_rows, block_rows), 1);
+  } else if (scale_rows != rows && weight.group_size != 0) {
+    weight.group_rows = std::max<std::int64_t>(block_rows, 1);
   }
 }
 
