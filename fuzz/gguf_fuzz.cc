@@ -20,7 +20,7 @@ void CheckReading(std::span<const std::byte> bytes) {
   const Json facts = reading.facts;
   const Json* const start = facts.Find("data_start");
   CHECK(start != nullptr || reading.tensors.empty());
-  CHECK(start != nullptr || WorstOf(reading.findings) == Verdict::kRefuse);
+  CHECK(start != nullptr || WorstOf(reading.findings) == FileVerdict::kRefuse);
   for (const FileTensor& tensor : reading.tensors) {
     CHECK(tensor.offset >= *start->AsInteger());
   }

@@ -39,7 +39,7 @@ bool TakeEnding(std::string_view& text, std::string_view ending) {
 
 Finding Refusal(std::string_view where, std::string found, std::string expected,
                 std::string_view hint = "") {
-  return {Verdict::kRefuse,
+  return {FileVerdict::kRefuse,
           {std::string(where), std::move(found), std::move(expected), std::string(hint)}};
 }
 

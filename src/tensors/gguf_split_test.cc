@@ -50,7 +50,7 @@ Lines Check(const std::vector<Part>& parts) {
   }
   Lines lines;
   for (const Finding& finding : CheckSplit(views)) {
-    EXPECT_EQ(finding.verdict, Verdict::kRefuse);
+    EXPECT_EQ(finding.verdict, FileVerdict::kRefuse);
     lines.push_back(ErrorLine(Error{.text = finding.text}));
   }
   return lines;

@@ -249,7 +249,7 @@ void ExpectEachCutIsRefused(std::string_view text, std::size_t end) {
   for (std::size_t size = 0; size < text.size(); ++size) {
     const FileReading reading = ReadText(text.substr(0, size));
     EXPECT_EQ(BrokenRule(reading, static_cast<std::int64_t>(size)), "") << size;
-    EXPECT_TRUE(size >= end || WorstOf(reading.findings) == Verdict::kRefuse) << size;
+    EXPECT_TRUE(size >= end || WorstOf(reading.findings) == FileVerdict::kRefuse) << size;
   }
 }
 
