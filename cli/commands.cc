@@ -4,9 +4,9 @@ namespace fourpiles::cli {
 
 std::span<const Command> Commands() {
   static const Command commands[] = {
-      TrainCommand(),     FinetuneCommand(), ServeCommand(),      kFormatsCommand, kRoundCommand,
-      kAccumulateCommand, kScaleCommand,     kModelsCommand,      kDevicesCommand, kRecipesCommand,
-      kOptimizersCommand, kLessonCommand,    kCompletionsCommand, kManCommand,
+      TrainCommand(),  FinetuneCommand(),  ServeCommand(), kInspectCommand,     kFormatsCommand,
+      kRoundCommand,   kAccumulateCommand, kScaleCommand,  kModelsCommand,      kDevicesCommand,
+      kRecipesCommand, kOptimizersCommand, kLessonCommand, kCompletionsCommand, kManCommand,
   };
   return commands;
 }

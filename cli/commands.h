@@ -11,6 +11,7 @@ extern const Command kFormatsCommand;
 extern const Command kRoundCommand;
 extern const Command kAccumulateCommand;
 extern const Command kScaleCommand;
+extern const Command kInspectCommand;
 extern const Command kLessonCommand;
 extern const Command kModelsCommand;
 extern const Command kDevicesCommand;

@@ -42,9 +42,18 @@ Outcome Failure(const CommandLine& line, const ErrorText& error, int exit_status
 
 Outcome Success(const CommandLine& line, Answer answer, bool colour) {
   Outcome outcome = {.out = {}, .err = {}, .exit_status = answer.exit_status};
+  if (line.json && !answer.errors.empty()) {
+    answer.json.emplace_back("error", ErrorJson({.text = answer.errors.front()}));
+    answer.json.emplace_back("exit_status", answer.exit_status);
+  }
   outcome.out = line.json ? Envelope(line.command, std::move(answer.json)) : std::move(answer.text);
   for (const std::string& warning : answer.warnings) {
     outcome.err += Label("warning", kYellow, colour) + EscapeForTerminal(warning) + "\n";
+  }
+  if (!line.json) {
+    for (const ErrorText& error : answer.errors) {
+      outcome.err += MessageText(error, colour);
+    }
   }
   return outcome;
 }

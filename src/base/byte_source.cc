@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <filesystem>
 #include <system_error>
 
 #include <fcntl.h>
@@ -33,14 +35,123 @@ Result<void> CheckRange(const ByteSource& source, std::int64_t offset, std::size
   return {};
 }
 
+// Without O_NONBLOCK, opening a pipe would wait for a writer.
+constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+// A file descriptor that is closed when it is no longer needed; -1: none, with the reason in errno.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { Become(-1); }
+
+  int Number() const { return number_; }
+  void Become(int number) {
+    if (number_ >= 0) {
+      const int error = errno;
+      close(number_);
+      errno = error;
+    }
+    number_ = number;
+  }
+
+ private:
+  int number_;
+};
+
+// Where the link `name` leads, if `folder` is a snapshot of the Hugging Face cache and the link
+// leads to its blobs: "../../blobs/0a1b…", one "../" more for each folder within the snapshot.
+std::string CacheTarget(const std::string& folder, int place, const std::string& name) {
+  std::error_code error;
+  const auto snapshot = std::filesystem::canonical(folder, error);
+  std::string target(PATH_MAX, '\0');
+  const ssize_t length = readlinkat(place, name.c_str(), target.data(), target.size());
+  if (error || length <= 0 || snapshot.parent_path().filename() != "snapshots") {
+    return {};
+  }
+  target.resize(static_cast<std::size_t>(length));
+  std::string_view rest = target;
+  int steps = 0;
+  while (rest.starts_with("../")) {
+    rest.remove_prefix(3);
+    ++steps;
+  }
+  const bool is_blob = rest.starts_with("blobs/") && StaysWithin(rest.substr(6)) &&
+                       rest.find('/', 6) == std::string_view::npos;
+  // The target must be the cache's own blobs, wherever within the snapshot the link lies.
+  struct stat reached = {};
+  struct stat blobs = {};
+  const std::string towards = target.substr(0, target.size() - rest.size()) + "blobs";
+  const std::string own = (snapshot.parent_path().parent_path() / "blobs").string();
+  const bool is_own = steps >= 2 && fstatat(place, towards.c_str(), &reached, 0) == 0 &&
+                      stat(own.c_str(), &blobs) == 0 && reached.st_dev == blobs.st_dev &&
+                      reached.st_ino == blobs.st_ino;
+  return is_blob && is_own ? target : std::string();
+}
+
 }  // namespace
+
+bool StaysWithin(std::string_view name) {
+  if (name.empty() || name.find('\0') != std::string_view::npos ||
+      name.find('\\') != std::string_view::npos) {
+    return false;
+  }
+  while (true) {
+    const std::size_t end = std::min(name.find('/'), name.size());
+    const std::string_view step = name.substr(0, end);
+    if (step.empty() || step == "." || step == "..") {  // "/etc", "a//b", "a/" too
+      return false;
+    }
+    if (end == name.size()) {
+      return true;
+    }
+    name.remove_prefix(end + 1);
+  }
+}
 
 Result<FileSource> FileSource::Open(const std::string& path) {
   if (path.find('\0') != std::string::npos) {
     return BadInput({path, "a NUL byte in the path", "", ""});
   }
-  // Without O_NONBLOCK, opening a pipe would wait for a writer.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  return Of(path, open(path.c_str(), kOpenFlags));
+}
+
+Result<FileSource> FileSource::OpenWithin(const std::string& folder, std::string_view name) {
+  const std::string path = (std::filesystem::path(folder) / name).string();
+  if (!StaysWithin(name)) {
+    return BadInput({.where = folder,
+                     .found = fmt::format("the file name \"{}\"", name),
+                     .expected = "expected a name within the folder"});
+  }
+  Descriptor place(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // One step of the path at a time, so that no step goes through a link.
+  for (std::size_t slash = name.find('/'); slash != std::string_view::npos;
+       slash = name.find('/')) {
+    const std::string step(name.substr(0, slash));
+    place.Become(
+        openat(place.Number(), step.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    name.remove_prefix(slash + 1);
+  }
+  if (place.Number() < 0) {
+    return Unopened(path, errno);
+  }
+  const std::string last(name);
+  const int file = openat(place.Number(), last.c_str(), kOpenFlags | O_NOFOLLOW);
+  if (file >= 0 || errno != ELOOP) {
+    return Of(path, file);
+  }
+  const std::string target = CacheTarget(folder, place.Number(), last);
+  if (target.empty()) {
+    return BadInput({.where = path,
+                     .found = "a symbolic link",
+                     .expected = "expected a regular file in this folder",
+                     .hint = "copy the file that it points to here"});
+  }
+  return Of(path, openat(place.Number(), target.c_str(), kOpenFlags | O_NOFOLLOW));
+}
+
+Result<FileSource> FileSource::Of(const std::string& path, int descriptor) {
   if (descriptor < 0) {
     return Unopened(path, errno);
   }
@@ -100,12 +211,16 @@ Result<void> MemorySource::ReadAt(std::int64_t offset, std::span<std::byte> byte
 
 Result<std::string> ReadWholeFile(const std::string& path, std::int64_t limit) {
   TRY(const FileSource file, FileSource::Open(path));
-  if (file.Size() > limit) {
-    return BadInput({path, fmt::format("{} bytes", file.Size()),
+  return ReadWholeFile(file, limit);
+}
+
+Result<std::string> ReadWholeFile(const ByteSource& source, std::int64_t limit) {
+  if (source.Size() > limit) {
+    return BadInput({std::string(source.Name()), fmt::format("{} bytes", source.Size()),
                      fmt::format("expected at most {}", limit), ""});
   }
-  std::string content(static_cast<std::size_t>(file.Size()), '\0');
-  TRY_VOID(file.ReadAt(0, std::as_writable_bytes(std::span(content))));
+  std::string content(static_cast<std::size_t>(source.Size()), '\0');
+  TRY_VOID(source.ReadAt(0, std::as_writable_bytes(std::span(content))));
   return content;
 }
 

@@ -34,6 +34,11 @@ class FileSource final : public ByteSource {
   // Refuses, without waiting, what is no regular file: a folder, a pipe, a device.
   static Result<FileSource> Open(const std::string& path);
 
+  // The file `name` of a folder, for names that come from a file: a relative path down from the
+  // folder, without "..", through no link. The one exception is the Hugging Face cache, where a
+  // snapshot's files are links into the "blobs" beside its "snapshots". Errors of kind kInput.
+  static Result<FileSource> OpenWithin(const std::string& folder, std::string_view name);
+
   FileSource(FileSource&& other) noexcept;
   FileSource& operator=(FileSource&&) = delete;
   FileSource(const FileSource&) = delete;
@@ -47,6 +52,9 @@ class FileSource final : public ByteSource {
  private:
   FileSource(std::string path, int descriptor, std::int64_t size)
       : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+
+  // Takes the descriptor over, and refuses one that is no regular file.
+  static Result<FileSource> Of(const std::string& path, int descriptor);
 
   std::string path_;
   int descriptor_;  // -1 when moved from
@@ -68,7 +76,12 @@ class MemorySource final : public ByteSource {
   std::span<const std::byte> bytes_;
 };
 
+// Whether a relative path leads down from its folder and nowhere else, as far as its text says: no
+// "..", no root, no backslash, no NUL.
+bool StaysWithin(std::string_view name);
+
 // A whole file of at most `limit` bytes.
 Result<std::string> ReadWholeFile(const std::string& path, std::int64_t limit);
+Result<std::string> ReadWholeFile(const ByteSource& source, std::int64_t limit);
 
 }  // namespace fourpiles

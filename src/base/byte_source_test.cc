@@ -125,5 +125,47 @@ TEST_F(ByteSourceTest, ReadsAWholeFileUpToALimit) {
             PathTo("") + "absent | no such file |  | check the spelling of the path");
 }
 
+TEST_F(ByteSourceTest, OpensWithinAFolderAndNowhereElse) {
+  std::filesystem::create_directories(PathTo("model/part"));
+  MakeFile("model/a", "a");
+  MakeFile("model/part/b", "b");
+  MakeFile("secret", "secret");
+  std::filesystem::create_symlink("../secret", PathTo("model/link"));
+  std::filesystem::create_directory_symlink("..", PathTo("model/up"));
+  const auto content = [this](std::string_view name) {
+    const auto file = FileSource::OpenWithin(PathTo("model"), name);
+    return file ? *ReadWholeFile(*file, 10) : "refused: " + file.error().text.found;
+  };
+  EXPECT_EQ(content("a"), "a");
+  EXPECT_EQ(content("part/b"), "b");
+  for (const std::string& name :
+       {std::string("../secret"), PathTo("secret"), std::string("part/../../secret"), std::string(),
+        std::string("."), std::string("..\\secret"), std::string("a\0", 2)}) {
+    EXPECT_EQ(content(name), "refused: the file name \"" + name + "\"");
+  }
+  EXPECT_EQ(content("link"), "refused: a symbolic link");
+  EXPECT_EQ(content("up/secret"), "refused: Not a directory");
+  EXPECT_EQ(content("nothing"), "refused: no such file");
+  EXPECT_EQ(content("nothing/at/all"), "refused: no such file");
+  EXPECT_EQ(content("part"), "refused: a folder");
+}
+
+// The layout of huggingface_hub's cache: snapshots/REVISION/FILE → ../../blobs/HASH.
+TEST_F(ByteSourceTest, FollowsTheLinksOfTheHuggingFaceCache) {
+  std::filesystem::create_directories(PathTo("hub/blobs"));
+  std::filesystem::create_directories(PathTo("hub/snapshots/1a2b/unet"));
+  MakeFile("hub/blobs/77", "weights");
+  MakeFile("secret", "secret");
+  const std::string snapshot = PathTo("hub/snapshots/1a2b");
+  std::filesystem::create_symlink("../../blobs/77", snapshot + "/a");
+  std::filesystem::create_symlink("../../../blobs/77", snapshot + "/unet/b");
+  std::filesystem::create_symlink("../../../secret", snapshot + "/c");
+  std::filesystem::create_symlink("../../blobs/../../secret", snapshot + "/d");
+  EXPECT_TRUE(FileSource::OpenWithin(snapshot, "a").has_value());
+  EXPECT_TRUE(FileSource::OpenWithin(snapshot, "unet/b").has_value());
+  EXPECT_FALSE(FileSource::OpenWithin(snapshot, "c").has_value());
+  EXPECT_FALSE(FileSource::OpenWithin(snapshot, "d").has_value());
+}
+
 }  // namespace
 }  // namespace fourpiles

@@ -28,14 +28,21 @@ ErrorText ShortenedText(const ErrorText& text) {
 
 }  // namespace
 
-std::string ErrorMessage(const Error& error) {
-  const auto [where, found, expected, hint] = ShortenedText(error.text);
+std::string SentenceOf(const ErrorText& text) {
+  const auto [where, found, expected, hint] = ShortenedText(text);
   const std::string_view colon = where.empty() ? "" : ": ";
   const std::string_view comma = found.empty() || expected.empty() ? "" : ", ";
-  std::string message = fmt::format("error: {}{}{}{}{}\n", EscapeForTerminal(where), colon,
-                                    EscapeForTerminal(found), comma, EscapeForTerminal(expected));
-  if (!hint.empty()) {
-    message += fmt::format("hint: {}\n", EscapeForTerminal(hint));
+  return EscapeForTerminal(where)
+      .append(colon)
+      .append(EscapeForTerminal(found))
+      .append(comma)
+      .append(EscapeForTerminal(expected));
+}
+
+std::string ErrorMessage(const Error& error) {
+  std::string message = fmt::format("error: {}\n", SentenceOf(error.text));
+  if (!error.text.hint.empty()) {
+    message += fmt::format("hint: {}\n", EscapeForTerminal(Shortened(error.text.hint)));
   }
   return message;
 }

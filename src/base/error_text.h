@@ -15,6 +15,9 @@ namespace fourpiles {
 // each line ended; empty parts are left out with what would join them.
 std::string ErrorMessage(const Error& error);
 
+// The first of these lines without its first word, for warnings: "WHERE: FOUND, EXPECTED".
+std::string SentenceOf(const ErrorText& text);
+
 // {"where", "found", "expected", "hint"}, for --json.
 Json ErrorJson(const Error& error);
 

@@ -4,36 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace fourpiles {
 namespace {
-
-struct Character {
-  char32_t code = 0;
-  std::size_t bytes = 0;  // 0: the text does not begin with well-formed UTF-8
-};
-
-// The first character of a text that is not empty (Unicode 15, table 3-7).
-Character FirstCharacter(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) {
-    return {lead, 1};
-  }
-  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) {
-    return {};
-  }
-  char32_t code = lead & (0x7FU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) {
-      return {};
-    }
-    code = code << 6 | (byte(i) & 0x3FU);
-  }
-  const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  return overlong || surrogate || code > 0x10FFFF ? Character{} : Character{code, bytes};
-}
 
 // First and last of each run of characters that are written out.
 constexpr struct {

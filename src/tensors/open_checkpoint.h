@@ -14,6 +14,9 @@
 
 namespace fourpiles {
 
+// For config.json and the like: real ones have up to 3 MiB, and Python writes their infinities.
+inline constexpr JsonLimits kConfigLimits = {.bytes = std::int64_t{4} << 20, .non_finite = true};
+
 struct CheckpointFile {
   std::string name = {};  // within the checkpoint: "model-00001-of-00004.safetensors"
   std::string_view format = {};

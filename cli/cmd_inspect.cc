@@ -1,0 +1,133 @@
+// fourpiles inspect PATH...
+
+#include <algorithm>
+#include <memory>
+
+#include "base/try.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "report/inspection.h"
+
+namespace fourpiles::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {.name = "PATH",
+     .value = "PATH",
+     .help = "a file, a folder or an index; two are compared, parts of one model are joined",
+     .count = Count::kMany,
+     .required = true},
+    {.name = "--all",
+     .help = "every tensor for itself, and every line of every table",
+     .count = Count::kFlag},
+    {.name = "--filter",
+     .value = "NAME",
+     .help = "tensors whose name has this in it, or matches it: \"*.mlp.*\"",
+     .count = Count::kMany},
+    {.name = "--sort", .value = "ORDER", .help = "bytes (default), parameters, name, file"},
+    {.name = "--metadata", .help = "what the files say of themselves", .count = Count::kFlag},
+    {.name = "--csv", .help = "a line a tensor, comma-separated", .count = Count::kFlag},
+};
+
+Result<InventoryOrder> OrderOf(const Arguments& arguments) {
+  constexpr std::pair<std::string_view, InventoryOrder> kOrders[] = {
+      {"bytes", InventoryOrder::kBytes},
+      {"parameters", InventoryOrder::kParameters},
+      {"name", InventoryOrder::kName},
+      {"file", InventoryOrder::kFile},
+  };
+  const std::string_view word = arguments.One("--sort", "bytes");
+  for (const auto& [name, order] : kOrders) {
+    if (name == word) {
+      return order;
+    }
+  }
+  return WrongUsage({.where = "--sort",
+                     .found = "unknown order \"" + std::string(word) + "\"",
+                     .expected = "expected bytes, parameters, name or file"});
+}
+
+int ExitStatusOf(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kAccept:
+    case Verdict::kAcceptWithWarning:
+      return 0;
+    case Verdict::kReport:
+      return 1;
+    case Verdict::kRefuse:
+      break;
+  }
+  return 3;
+}
+
+// Warnings and faults go to stderr, and the worst decides the exit status.
+void AddFindings(const Inspection& inspection, Answer& answer) {
+  for (std::string& warning : InspectionWarnings(inspection)) {
+    answer.warnings.push_back(std::move(warning));
+  }
+  const auto add = [&](const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+      if (finding.verdict >= Verdict::kReport) {
+        answer.errors.push_back(finding.text);
+      }
+    }
+  };
+  add(inspection.checkpoint.findings);
+  for (const CheckpointFile& file : inspection.checkpoint.files) {
+    add(file.findings);
+  }
+  answer.exit_status = std::max(answer.exit_status, ExitStatusOf(VerdictOf(inspection.checkpoint)));
+}
+
+Answer Compare(const Inspection& first, const Inspection& second, ByteUnit unit) {
+  Answer answer = {.text = DifferenceText(first, second, unit),
+                   .json = DifferenceJson(first, second)};
+  AddFindings(first, answer);
+  AddFindings(second, answer);
+  return answer;
+}
+
+Result<Answer> Run(const Arguments& arguments) {
+  const auto paths = arguments.All("PATH");
+  const auto filters = arguments.All("--filter");
+  TRY(const InventoryOrder order, OrderOf(arguments));
+  const InventoryChoice choice = {.filters = {filters.begin(), filters.end()}, .order = order};
+  const std::vector<std::string> given(paths.begin(), paths.end());
+  if (given.size() == 2 && !ArePartsOfOne(given)) {
+    TRY(Checkpoint first, OpenCheckpoint(given[0]));
+    TRY(Checkpoint second, OpenCheckpoint(given[1]));
+    return Compare(Inspection(std::move(first), choice), Inspection(std::move(second), choice),
+                   UnitOf(arguments));
+  }
+  TRY(Checkpoint checkpoint,
+      given.size() == 1 ? OpenCheckpoint(given[0]) : OpenCheckpointParts(given));
+  const Inspection inspection(std::move(checkpoint), choice);
+  Answer answer;
+  AddFindings(inspection, answer);
+  if (arguments.Has("--json")) {
+    answer.json = InspectionJson(inspection);
+  } else if (arguments.Has("--csv")) {
+    answer.text = InspectionCsv(inspection);
+  } else if (answer.exit_status == 0 || !inspection.inventory.rows.empty()) {
+    answer.text = InspectionText(inspection, {.all = arguments.Has("--all"),
+                                              .metadata = arguments.Has("--metadata"),
+                                              .unit = UnitOf(arguments)});
+  }
+  return answer;
+}
+
+}  // namespace
+
+constexpr Command kInspectCommand = {
+    .name = "inspect",
+    .summary = "every tensor of a file or folder: format, shape, parameters, bytes",
+    .examples =
+        "fourpiles inspect model.safetensors\n"
+        "fourpiles inspect Llama-3.1-8B --filter mlp --sort parameters\n"
+        "fourpiles inspect model-Q4_K_M.gguf --metadata\n"
+        "fourpiles inspect before.safetensors after.safetensors",
+    .options = kOptions,
+    .run = Run,
+};
+
+}  // namespace fourpiles::cli

@@ -1,0 +1,262 @@
+#include <fmt/format.h>
+
+#include "base/error_text.h"
+#include "report/inspection.h"
+
+namespace fourpiles {
+namespace {
+
+Json ShapeJson(const std::vector<std::int64_t>& shape) {
+  return Json::Array(shape.begin(), shape.end());
+}
+
+Json::Object TotalJson(const TensorTotal& total) {
+  return {{"tensors", total.tensors}, {"parameters", total.parameters}, {"bytes", total.bytes}};
+}
+
+std::string_view RoleWord(TensorRole role) {
+  switch (role) {
+    case TensorRole::kCodes:
+      return "codes";
+    case TensorRole::kScales:
+      return "scales";
+    case TensorRole::kZeroPoints:
+      return "zero_points";
+    case TensorRole::kOther:
+      return "other";
+    case TensorRole::kPlain:
+      break;
+  }
+  return "plain";
+}
+
+Json::Array TensorsJson(const Checkpoint& checkpoint, const StoredWeights& weights) {
+  Json::Array tensors;
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    const FileTensor& tensor = checkpoint.tensors[i];
+    const TensorMeaning& meaning = weights.tensors[i];
+    Json::Object json = {
+        {"name", tensor.name},
+        {"format", tensor.type ? Json(tensor.type->name) : Json()},
+        {"shape", ShapeJson(tensor.shape)},
+        {"parameters", meaning.parameters},
+        {"bytes", tensor.bytes},
+        {"file", checkpoint.files[static_cast<std::size_t>(tensor.file)].name},
+        {"dtype", tensor.dtype},
+        {"elements", tensor.elements},
+        {"offset", tensor.offset},
+    };
+    if (meaning.weight >= 0) {
+      json.emplace_back("role", RoleWord(meaning.role));
+      json.emplace_back("weight", weights.weights[static_cast<std::size_t>(meaning.weight)].name);
+    }
+    tensors.emplace_back(std::move(json));
+  }
+  return tensors;
+}
+
+Json::Array WeightsJson(const StoredWeights& weights) {
+  Json::Array array;
+  for (const StoredWeight& weight : weights.weights) {
+    array.emplace_back(Json::Object{
+        {"name", weight.name},
+        {"scheme", weight.scheme},
+        {"format", weight.format},
+        {"group_size", weight.group_size},
+        {"group_rows", weight.group_rows},
+        {"shape", ShapeJson(weight.shape)},
+        {"parameters", weight.parameters},
+        {"code_bytes", weight.code_bytes},
+        {"scale_bytes", weight.scale_bytes},
+        {"zero_point_bytes", weight.zero_point_bytes},
+        {"other_bytes", weight.other_bytes},
+        {"evidence", weight.evidence},
+    });
+  }
+  return array;
+}
+
+Json FindingJson(const Finding& finding) {
+  Json error = ErrorJson({.text = finding.text});
+  Json::Object json = {{"verdict", Name(finding.verdict)}};
+  for (const auto& member : *error.AsObject()) {
+    json.push_back(member);
+  }
+  return json;
+}
+
+Json::Array FindingsJson(const Checkpoint& checkpoint) {
+  Json::Array findings;
+  for (const Finding& finding : checkpoint.findings) {
+    findings.push_back(FindingJson(finding));
+  }
+  for (const CheckpointFile& file : checkpoint.files) {
+    for (const Finding& finding : file.findings) {
+      findings.push_back(FindingJson(finding));
+    }
+  }
+  return findings;
+}
+
+Json::Array MetadataJson(const std::vector<MetadataEntry>& metadata) {
+  Json::Array array;
+  for (const MetadataEntry& entry : metadata) {
+    Json::Object json = {{"key", entry.key}, {"value", entry.value}};
+    if (entry.array_length >= 0) {
+      json.emplace_back("array_length", entry.array_length);
+    }
+    array.emplace_back(std::move(json));
+  }
+  return array;
+}
+
+Json::Array FilesJson(const Inspection& inspection) {
+  Json::Array files;
+  for (std::size_t i = 0; i < inspection.checkpoint.files.size(); ++i) {
+    const CheckpointFile& file = inspection.checkpoint.files[i];
+    const TensorTotal& total = inspection.inventory.files[i].total;
+    Json::Object json = {
+        {"name", file.name},        {"format", file.format.empty() ? Json() : Json(file.format)},
+        {"file_bytes", file.bytes}, {"verdict", Name(WorstOf(file.findings))},
+        {"tensors", total.tensors}, {"parameters", total.parameters},
+        {"bytes", total.bytes},
+    };
+    json.insert(json.end(), file.facts.begin(), file.facts.end());
+    json.emplace_back("metadata", MetadataJson(file.metadata));
+    files.emplace_back(std::move(json));
+  }
+  return files;
+}
+
+Json::Object FormatsJson(const Inventory& inventory) {
+  Json::Object formats;
+  for (const FormatTotal& format : inventory.formats) {
+    Json::Object json = TotalJson(format.total);
+    if (format.packed) {
+      json.emplace_back("code_bytes", format.parts.codes);
+      json.emplace_back("scale_bytes", format.parts.scales);
+      json.emplace_back("zero_point_bytes", format.parts.zero_points);
+      json.emplace_back("other_bytes", format.parts.other);
+    }
+    formats.emplace_back(format.name, std::move(json));
+  }
+  return formats;
+}
+
+Json::Array NamedJson(const std::vector<NamedTotal>& totals) {
+  Json::Array array;
+  for (const NamedTotal& each : totals) {
+    Json::Object json = {{"name", each.name}};
+    for (auto& member : TotalJson(each.total)) {
+      json.push_back(std::move(member));
+    }
+    array.emplace_back(std::move(json));
+  }
+  return array;
+}
+
+Json::Object GroupJson(const InventoryGroup& group, const Inventory& inventory) {
+  return {{"name", group.name},
+          {"format", inventory.formats[static_cast<std::size_t>(group.label)].name},
+          {"shape", ShapeJson(*group.shape)},
+          {"count", group.count},
+          {"parameters", group.total.parameters},
+          {"bytes", group.total.bytes}};
+}
+
+Json::Array GroupsJson(const std::vector<InventoryGroup>& groups, const Inventory& inventory) {
+  Json::Array array;
+  for (const InventoryGroup& group : groups) {
+    array.emplace_back(GroupJson(group, inventory));
+  }
+  return array;
+}
+
+// A cell of comma-separated values (RFC 4180). One that a spreadsheet would run as a formula gets
+// an apostrophe.
+std::string Cell(std::string_view text) {
+  std::string cell(text);
+  if (!cell.empty() && std::string_view("=+-@\t\r").find(cell.front()) != std::string_view::npos) {
+    cell.insert(cell.begin(), '\'');
+  }
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) {
+    return cell;
+  }
+  std::string quoted = "\"";
+  for (const char c : cell) {
+    quoted += c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Json::Object InspectionJson(const Inspection& inspection) {
+  const auto& [checkpoint, weights, inventory] = inspection;
+  Checked elements = 0;
+  for (const FileTensor& tensor : checkpoint.tensors) {
+    elements = elements + tensor.elements;
+  }
+  Json::Object json = {
+      {"files", FilesJson(inspection)},
+      {"tensors", TensorsJson(checkpoint, weights)},
+      {"weights", WeightsJson(weights)},
+      {"groups", GroupsJson(inventory.groups, inventory)},
+      {"by_format", FormatsJson(inventory)},
+      {"by_module", NamedJson(inventory.modules)},
+      {"parameters", inventory.total.parameters},
+      {"elements", OrLargest(elements)},
+      {"bytes", inventory.total.bytes},
+      {"quantization", QuantisationFactsOf(checkpoint.configs)},
+      {"verdict", Name(VerdictOf(checkpoint))},
+      {"findings", FindingsJson(checkpoint)},
+      {"warnings", TextsJson(InspectionWarnings(inspection))},
+  };
+  json.insert(json.end(), checkpoint.facts.begin(), checkpoint.facts.end());
+  return json;
+}
+
+std::string InspectionCsv(const Inspection& inspection) {
+  const Checkpoint& checkpoint = inspection.checkpoint;
+  std::string text = "name,dtype,format,shape,parameters,bytes,offset,file\n";
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    const FileTensor& tensor = checkpoint.tensors[i];
+    text += fmt::format("{},{},{},{},{},{},{},{}\n", Cell(tensor.name), Cell(tensor.dtype),
+                        tensor.type ? tensor.type->name : "", fmt::join(tensor.shape, " "),
+                        inspection.weights.tensors[i].parameters, tensor.bytes, tensor.offset,
+                        Cell(checkpoint.files[static_cast<std::size_t>(tensor.file)].name));
+  }
+  return text;
+}
+
+Json::Object DifferenceJson(const Inspection& first, const Inspection& second) {
+  const CheckpointDifference difference = DifferenceOf(first.inventory, second.inventory);
+  Json::Array changed;
+  for (const ChangedGroup& group : difference.changed) {
+    changed.emplace_back(Json::Object{
+        {"name", group.name},
+        {"count", group.count},
+        {"formats", Json::Array{group.format[0], group.format[1]}},
+        {"shapes", Json::Array{ShapeJson(group.shape[0]), ShapeJson(group.shape[1])}},
+        {"bytes", Json::Array{group.total[0].bytes, group.total[1].bytes}},
+    });
+  }
+  const bool same = difference.only[0].empty() && difference.only[1].empty() && changed.empty();
+  Json::Array sides;
+  for (const Inspection* side : {&first, &second}) {
+    Json::Object json = {{"path", side->checkpoint.path}};
+    for (auto& member : TotalJson(side->inventory.total)) {
+      json.push_back(std::move(member));
+    }
+    json.emplace_back("verdict", Name(VerdictOf(side->checkpoint)));
+    sides.emplace_back(std::move(json));
+  }
+  return {{"compared", std::move(sides)},
+          {"same", same},
+          {"alike", difference.alike},
+          {"only_first", GroupsJson(difference.only[0], first.inventory)},
+          {"only_second", GroupsJson(difference.only[1], second.inventory)},
+          {"changed", std::move(changed)}};
+}
+
+}  // namespace fourpiles

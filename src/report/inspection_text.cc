@@ -1,0 +1,281 @@
+// A checkpoint on one screen: what it is, then its formats, files, modules and tensors, the largest
+// first.
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error_text.h"
+#include "base/terminal_text.h"
+#include "report/columns.h"
+#include "report/inspection.h"
+
+namespace fourpiles {
+namespace {
+
+using TextRows = std::vector<std::vector<std::string>>;
+
+constexpr std::size_t kMostLines = 40;  // of the whole text, so that it fits a screen
+constexpr std::size_t kLongestName = 100;
+constexpr std::size_t kLongestValue = 200;
+
+// Names from files, made safe and short. Cut before it is escaped, so that a name of 100 MB costs
+// nothing.
+std::string Shown(std::string_view text, std::size_t longest) {
+  if (text.size() <= longest) {
+    return EscapeForTerminal(text);
+  }
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;  // not inside a character
+  }
+  return EscapeForTerminal(text.substr(0, end)) + "…";
+}
+
+std::string ShownName(std::string_view name) {
+  return name.empty() ? "\"\"" : Shown(name, kLongestName);
+}
+
+std::string ShapeText(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+std::string Plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", PrintGrouped(count), noun, count == 1 ? "" : "s");
+}
+
+// "llama, GGUF version 3, little-endian, 35 keys, vocabulary 128,256"
+std::string FactsLine(const Checkpoint& checkpoint) {
+  const Json::Object& facts =
+      checkpoint.files.empty() ? checkpoint.facts : checkpoint.files.front().facts;
+  const auto fact = [&](std::string_view key) -> const Json* {
+    const auto found = std::ranges::find(facts, key, &Json::Member::first);
+    return found == facts.end() ? nullptr : &found->second;
+  };
+  std::vector<std::string> words;
+  if (const Json* architecture = fact("architecture"); architecture && architecture->AsString()) {
+    words.push_back("architecture " + Shown(*architecture->AsString(), kLongestName));
+  }
+  for (const auto& [key, word] : {std::pair("version", "version"),
+                                  {"metadata_keys", "keys"},
+                                  {"vocabulary", "vocabulary"},
+                                  {"split_count", "parts"}}) {
+    if (const Json* number = fact(key); number != nullptr && number->AsInteger() != nullptr) {
+      words.push_back(fmt::format("{} {}", word, PrintGrouped(*number->AsInteger())));
+    }
+  }
+  const Json::Object declared = QuantisationFactsOf(checkpoint.configs);
+  for (const auto& [key, value] : declared) {
+    words.push_back(fmt::format(
+        "{} {}", key,
+        value.AsString() != nullptr ? Shown(*value.AsString(), kLongestName) : Describe(value)));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string HeadLine(const Inspection& inspection, ByteUnit unit) {
+  const Checkpoint& checkpoint = inspection.checkpoint;
+  const TensorTotal& total = inspection.inventory.total;
+  std::string where;
+  if (checkpoint.files.size() > 1) {
+    where = fmt::format(" in {} files", checkpoint.files.size());
+  } else if (!checkpoint.files.empty() && !checkpoint.files.front().format.empty()) {
+    where = fmt::format(" in {}", checkpoint.files.front().format);
+  }
+  return fmt::format("{}: {}, {}, {}{}\n", Shown(checkpoint.path, kLongestName),
+                     Plural(total.tensors, "tensor"), Plural(total.parameters, "parameter"),
+                     PrintBytes(Bytes(total.bytes), unit), where);
+}
+
+// A table that may be cut short.
+struct Table {
+  std::vector<std::string> heads = {};
+  std::vector<std::size_t> right = {};
+  std::size_t lines = 0;  // of the whole table
+  std::function<std::vector<std::string>(std::size_t)> line = {};
+};
+
+// `most` lines at most; the one behind them says how many are left out. A heading and an empty line
+// come first.
+std::string TableText(const Table& table, std::size_t most) {
+  TextRows rows = {table.heads};
+  const std::size_t shown = std::min(table.lines, most);
+  for (std::size_t i = 0; i < shown; ++i) {
+    rows.push_back(table.line(i));
+  }
+  std::string text = "\n" + InColumns(rows, {.right = table.right});
+  if (shown < table.lines) {
+    text += fmt::format("… and {} more; --all shows them\n",
+                        PrintGrouped(static_cast<std::int64_t>(table.lines - shown)));
+  }
+  return text;
+}
+
+class Tables {
+ public:
+  Tables(const Inspection& inspection, const InspectionView& view)
+      : inventory_(inspection.inventory), unit_(view.unit) {}
+
+  Table Formats() const {
+    const bool packed = std::ranges::any_of(inventory_.formats, &FormatTotal::packed);
+    Table table = {.heads = {"format", "tensors", "parameters", "bytes"},
+                   .right = {1, 2, 3, 4, 5, 6, 7},
+                   .lines = inventory_.formats.size()};
+    if (packed) {
+      table.heads.insert(table.heads.end(), {"codes", "scales", "zero points", "other"});
+    }
+    table.line = [this](std::size_t i) {
+      const FormatTotal& format = inventory_.formats[i];
+      std::vector<std::string> row = Line(ShownName(format.name), format.total);
+      if (format.packed) {
+        for (const std::int64_t part : {format.parts.codes, format.parts.scales,
+                                        format.parts.zero_points, format.parts.other}) {
+          row.push_back(part == 0 ? "–" : PrintBytes(Bytes(part), unit_));
+        }
+      }
+      return row;
+    };
+    return table;
+  }
+
+  Table Named(std::string_view head, const std::vector<NamedTotal>& totals) const {
+    return {.heads = {std::string(head), "tensors", "parameters", "bytes"},
+            .right = {1, 2, 3},
+            .lines = totals.size(),
+            .line = [this, &totals](std::size_t i) {
+              return Line(ShownName(totals[i].name), totals[i].total);
+            }};
+  }
+
+  template <class Lines>
+  Table Tensors(const Lines& lines) const {
+    return {.heads = {"tensor", "format", "shape", "parameters", "bytes"},
+            .right = {3, 4},
+            .lines = lines.size(),
+            .line = [this, &lines](std::size_t i) {
+              const auto& line = lines[i];
+              return std::vector<std::string>{
+                  ShownName(line.name) + Times(line), inventory_.formats[FormatIndex(line)].name,
+                  ShapeText(*line.shape), PrintGrouped(line.total.parameters),
+                  PrintBytes(Bytes(line.total.bytes), unit_)};
+            }};
+  }
+
+ private:
+  template <class T>
+  static std::size_t FormatIndex(const T& line) {
+    return static_cast<std::size_t>(line.label);
+  }
+  static std::string Times(const InventoryRow&) { return {}; }
+  static std::string Times(const InventoryGroup& group) {
+    return group.count == 1 ? "" : fmt::format(" × {}", PrintGrouped(group.count));
+  }
+  std::vector<std::string> Line(std::string name, const TensorTotal& total) const {
+    return {std::move(name), PrintGrouped(total.tensors), PrintGrouped(total.parameters),
+            PrintBytes(Bytes(total.bytes), unit_)};
+  }
+
+  const Inventory& inventory_;
+  ByteUnit unit_;
+};
+
+std::string MetadataText(const Checkpoint& checkpoint) {
+  std::string text;
+  for (const CheckpointFile& file : checkpoint.files) {
+    if (file.metadata.empty()) {
+      continue;
+    }
+    TextRows rows = {{"key", "value"}};
+    for (const MetadataEntry& entry : file.metadata) {
+      const std::string value = entry.value.AsString() != nullptr
+                                    ? Shown(*entry.value.AsString(), kLongestValue)
+                                    : Describe(entry.value);
+      rows.push_back({ShownName(entry.key),
+                      entry.array_length < 0
+                          ? value
+                          : fmt::format("an array of {}", PrintGrouped(entry.array_length))});
+    }
+    text += fmt::format("\n{}\n{}", ShownName(file.name), InColumns(rows, {.indent = "  "}));
+  }
+  return text;
+}
+
+std::size_t LinesOf(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+}  // namespace
+
+std::string InspectionText(const Inspection& inspection, const InspectionView& view) {
+  const Inventory& inventory = inspection.inventory;
+  const auto most = [&](std::size_t lines) { return view.all ? SIZE_MAX : lines; };
+  std::string text = HeadLine(inspection, view.unit);
+  if (const std::string facts = FactsLine(inspection.checkpoint); !facts.empty()) {
+    text += facts + "\n";
+  }
+  const Tables tables(inspection, view);
+  if (!inventory.rows.empty()) {
+    text += TableText(tables.Formats(), most(6));
+  }
+  if (inventory.files.size() > 1) {
+    text += TableText(tables.Named("file", inventory.files), most(4));
+  }
+  if (inventory.modules.size() > 1) {
+    text += TableText(tables.Named("module", inventory.modules), most(6));
+  }
+  // The rest of the screen: an empty line, a heading, and the line of what is left out stand too.
+  const std::size_t left = kMostLines - LinesOf(text) - 3;
+  if (view.all) {
+    text += TableText(tables.Tensors(inventory.rows), SIZE_MAX);
+  } else if (!inventory.groups.empty()) {
+    text += TableText(tables.Tensors(inventory.groups), left);
+  }
+  return view.metadata ? text + MetadataText(inspection.checkpoint) : text;
+}
+
+std::vector<std::string> InspectionWarnings(const Inspection& inspection) {
+  std::vector<std::string> warnings;
+  const auto add = [&](const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+      if (finding.verdict == Verdict::kAcceptWithWarning) {
+        warnings.push_back(SentenceOf(finding.text));
+      }
+    }
+  };
+  add(inspection.checkpoint.findings);
+  for (const CheckpointFile& file : inspection.checkpoint.files) {
+    add(file.findings);
+  }
+  std::ranges::copy(inspection.inventory.warnings, std::back_inserter(warnings));
+  return warnings;
+}
+
+std::string DifferenceText(const Inspection& first, const Inspection& second, ByteUnit unit) {
+  const CheckpointDifference difference = DifferenceOf(first.inventory, second.inventory);
+  std::string text = HeadLine(first, unit) + HeadLine(second, unit);
+  text += fmt::format("\n{} alike in name, shape and format\n", Plural(difference.alike, "tensor"));
+  const Inspection* sides[] = {&first, &second};
+  for (std::size_t side = 0; side < 2; ++side) {
+    const Tables tables(*sides[side], {.unit = unit});
+    if (!difference.only[side].empty()) {
+      text += fmt::format("\nonly in {}:", Shown(sides[side]->checkpoint.path, kLongestName));
+      text += TableText(tables.Tensors(difference.only[side]), SIZE_MAX);
+    }
+  }
+  if (!difference.changed.empty()) {
+    TextRows rows = {{"tensor", "format", "shape", "bytes", "", "format", "shape", "bytes"}};
+    for (const ChangedGroup& group : difference.changed) {
+      const std::string times =
+          group.count == 1 ? "" : fmt::format(" × {}", PrintGrouped(group.count));
+      rows.push_back({ShownName(group.name) + times, group.format[0], ShapeText(group.shape[0]),
+                      PrintBytes(Bytes(group.total[0].bytes), unit), "→", group.format[1],
+                      ShapeText(group.shape[1]), PrintBytes(Bytes(group.total[1].bytes), unit)});
+    }
+    text += "\ndifferent in both:\n" + InColumns(rows, {.right = {3, 7}});
+  }
+  return text;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,201 @@
+#include "tensors/file_formats.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+#include "tensors/gguf.h"
+#include "tensors/safetensors.h"
+
+namespace fourpiles {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::size_t kBeginningBytes = 512;  // one block of a tar archive
+
+// A header length that the file can hold, and JSON behind it.
+bool IsSafetensors(const FileBeginning& file) {
+  if (file.bytes.size() < 10) {
+    return false;
+  }
+  std::uint64_t length = 0;
+  for (std::size_t i = 8; i-- > 0;) {
+    length = length << 8 | static_cast<unsigned char>(file.bytes[i]);
+  }
+  const std::size_t first = file.bytes.find_first_not_of(" \t\r\n", 8);
+  return length >= 2 && length <= static_cast<std::uint64_t>(file.size) - 8 &&
+         first != std::string_view::npos && file.bytes[first] == '{';
+}
+
+template <char... kBytes>
+bool StartsWith(const FileBeginning& file) {
+  constexpr char kMagic[] = {kBytes...};
+  return file.bytes.starts_with(std::string_view(kMagic, sizeof...(kBytes)));
+}
+
+bool IsText(const FileBeginning& file, std::initializer_list<std::string_view> beginnings) {
+  const std::size_t first = file.bytes.find_first_not_of(" \t\r\n\f");
+  if (first == std::string_view::npos) {
+    return false;
+  }
+  const std::string text = LowerCase(file.bytes.substr(first, 40));
+  return std::ranges::any_of(beginnings, [&](std::string_view b) { return text.starts_with(b); });
+}
+
+// ModelProto: field 1, ir_version, a small number (onnx f7546912, onnx.proto).
+bool IsOnnx(const FileBeginning& file) {
+  return file.name.ends_with(".onnx") ||
+         (file.bytes.size() > 4 && file.bytes[0] == '\x08' && file.bytes[1] > 0 &&
+          file.bytes[1] < 20 && (file.bytes[2] == '\x12' || file.bytes[2] == '\x3a'));
+}
+
+// Protocol 2 and later open with PROTO; older ones are opcodes in ASCII (CPython, pickletools.py).
+bool IsPickle(const FileBeginning& file) {
+  const bool has_protocol =
+      file.bytes.size() > 1 && file.bytes[0] == '\x80' && file.bytes[1] >= 0 && file.bytes[1] <= 5;
+  const bool is_named = file.name.ends_with(".pkl") || file.name.ends_with(".pickle");
+  return has_protocol || is_named;
+}
+
+bool IsTar(const FileBeginning& file) {
+  return file.bytes.size() >= 262 && file.bytes.substr(257, 5) == "ustar";
+}
+
+// FlatBuffers: the identifier stands behind the offset of the root table.
+bool IsTflite(const FileBeginning& file) {
+  return file.bytes.size() >= 8 && file.bytes.substr(4, 4) == "TFL3";
+}
+
+constexpr std::string_view kPickleHint =
+    "save the weights as safetensors: safetensors.torch.save_file(state_dict, "
+    "\"model.safetensors\")";
+constexpr std::string_view kUnpackHint = "unpack it and give the files within";
+
+// Asked in this order. Magic numbers stand in the documents of the formats.
+constexpr std::array kFormats = {
+    FileFormat{"GGUF", ".gguf",
+               [](const FileBeginning& f) {
+                 return StartsWith<'G', 'G', 'U', 'F'>(f) || StartsWith<'F', 'U', 'G', 'G'>(f);
+               },
+               ReadGguf},
+    FileFormat{"GGML, older than GGUF", "",
+               [](const FileBeginning& f) {
+                 return StartsWith<'l', 'm', 'g', 'g'>(f) || StartsWith<'f', 'm', 'g', 'g'>(f) ||
+                        StartsWith<'t', 'j', 'g', 'g'>(f);
+               },
+               nullptr, "convert the model to GGUF again"},
+    FileFormat{
+        "Git LFS pointer", "",
+        [](const FileBeginning& f) { return f.bytes.starts_with("version https://git-lfs"); },
+        nullptr, "\"git lfs pull\" fetches the file that it stands for"},
+    FileFormat{"HTML page", "",
+               [](const FileBeginning& f) {
+                 return IsText(f, {"<!doctype html", "<html"});
+               },
+               nullptr, "the download went wrong; fetch the file again"},
+    FileFormat{"zip archive, as PyTorch saves", "",
+               [](const FileBeginning& f) {
+                 return StartsWith<'P', 'K', 3, 4>(f) || StartsWith<'P', 'K', 5, 6>(f);
+               },
+               nullptr, kPickleHint},
+    FileFormat{
+        "NumPy array", ".npy",
+        [](const FileBeginning& f) { return StartsWith<'\x93', 'N', 'U', 'M', 'P', 'Y'>(f); },
+        nullptr, "safetensors.numpy.save_file writes safetensors"},
+    FileFormat{
+        "HDF5 file", ".h5",
+        [](const FileBeginning& f) { return StartsWith<'\x89', 'H', 'D', 'F', '\r', '\n'>(f); },
+        nullptr, "export the weights as safetensors"},
+    FileFormat{"TensorFlow Lite model", ".tflite", IsTflite, nullptr,
+               "export the weights as safetensors"},
+    FileFormat{"7z archive", ".7z",
+               [](const FileBeginning& f) { return StartsWith<'7', 'z', '\xBC', '\xAF'>(f); },
+               nullptr, kUnpackHint},
+    FileFormat{"RAR archive", ".rar",
+               [](const FileBeginning& f) { return StartsWith<'R', 'a', 'r', '!'>(f); }, nullptr,
+               kUnpackHint},
+    FileFormat{"xz archive", ".xz",
+               [](const FileBeginning& f) { return StartsWith<'\xFD', '7', 'z', 'X', 'Z'>(f); },
+               nullptr, kUnpackHint},
+    FileFormat{"gzip archive", ".gz",
+               [](const FileBeginning& f) { return StartsWith<'\x1F', '\x8B'>(f); }, nullptr,
+               kUnpackHint},
+    FileFormat{"tar archive", ".tar", IsTar, nullptr, kUnpackHint},
+    FileFormat{"safetensors", ".safetensors", IsSafetensors, ReadSafetensors},
+    FileFormat{"pickle, as PyTorch saves", "", IsPickle, nullptr, kPickleHint},
+    FileFormat{"ONNX model", ".onnx", IsOnnx, nullptr, "give the model it was exported from"},
+    FileFormat{"PyTorch file", ".pt",
+               [](const FileBeginning& f) {
+                 return f.name.ends_with(".pth") || f.name.ends_with(".ckpt");
+               },
+               nullptr, kPickleHint},
+};
+
+std::string BeginningOf(const ByteSource& source) {
+  const auto count = std::min<std::int64_t>(source.Size(), kBeginningBytes);
+  std::string bytes(static_cast<std::size_t>(count), '\0');
+  const auto read = source.ReadAt(0, std::as_writable_bytes(std::span(bytes)));
+  return read ? bytes : std::string();
+}
+
+FileReading Refused(std::string_view format, ErrorText text) {
+  return {.format = format, .findings = {{.verdict = Verdict::kRefuse, .text = std::move(text)}}};
+}
+
+std::string WithArticle(std::string_view noun) {
+  const bool vowel =
+      std::string_view("AEFHLMNORSXaeio").find(noun.front()) != std::string_view::npos;
+  return fmt::format("{} {}", vowel ? "an" : "a", noun);
+}
+
+}  // namespace
+
+const FileFormat* FormatOf(const ByteSource& source) {
+  const std::string bytes = BeginningOf(source);
+  const std::string name = LowerCase(source.Name());
+  const FileBeginning file = {.bytes = bytes, .size = source.Size(), .name = name};
+  const auto* found = std::ranges::find_if(
+      kFormats, [&](const FileFormat& format) { return format.recognises(file); });
+  if (found == kFormats.end()) {
+    found = std::ranges::find_if(kFormats, [&](const FileFormat& format) {
+      return !format.ending.empty() && name.ends_with(format.ending);
+    });
+  }
+  return found == kFormats.end() ? nullptr : found;
+}
+
+FileReading ReadTensorFile(const ByteSource& source) {
+  const std::string name(source.Name());
+  if (source.Size() == 0) {
+    return Refused("empty", {name, "an empty file", "expected a file of tensors",
+                             "the download may have failed; fetch the file again"});
+  }
+  const FileFormat* format = FormatOf(source);
+  if (format == nullptr) {
+    return Refused("unknown",
+                   {name, "a file of no known kind", "expected safetensors or GGUF", ""});
+  }
+  if (format->read == nullptr) {
+    return Refused(format->name,
+                   {name, WithArticle(format->name) + ", which this version does not read",
+                    "expected safetensors or GGUF", std::string(format->hint)});
+  }
+  FileReading reading = format->read(source);
+  const std::string lower = LowerCase(name);
+  const auto* const named = std::ranges::find_if(kFormats, [&](const FileFormat& other) {
+    return !other.ending.empty() && lower.ends_with(other.ending);
+  });
+  if (named != kFormats.end() && named != format) {
+    reading.findings.push_back(
+        {.verdict = Verdict::kAcceptWithWarning,
+         .text = {name, fmt::format("a {} file under the ending {}", format->name, named->ending),
+                  "the content decides", ""}});
+  }
+  return reading;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,154 @@
+#include "tensors/folder.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/try.h"
+#include "tensors/gguf_split.h"
+
+namespace fourpiles {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostEntries = 100'000;
+constexpr std::size_t kMostNamed = 6;  // in a message
+
+// Model files that this version does not read, the usual names first.
+constexpr std::array<std::string_view, 9> kOtherEndings = {
+    ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy"};
+
+// Names of the files, sorted; folders are left out.
+Result<std::vector<std::string>> FilesOf(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  fs::directory_iterator entry(path, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_directory(ignored)) {
+      names.push_back(entry->path().filename().string());
+    }
+    if (names.size() > kMostEntries) {
+      return BadInput({path, fmt::format("more than {} files", kMostEntries),
+                       "expected the folder of a model", "name one of its files"});
+    }
+  }
+  if (error) {
+    return BadInput({path, error.message(), "expected a folder that can be read", ""});
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::vector<std::string> WithEnding(const std::vector<std::string>& names,
+                                    std::string_view ending) {
+  std::vector<std::string> found;
+  std::ranges::copy_if(names, std::back_inserter(found),
+                       [&](const std::string& name) { return name.ends_with(ending); });
+  return found;
+}
+
+// "model-00001-of-00004.safetensors" → "model"; other names as they are.
+std::string StemOf(const std::string& name) {
+  const std::optional<SplitName> split = ParseSplitName(name);
+  return split ? split->stem : name;
+}
+
+// One model: one file, or parts of the same stem.
+bool AreOneModel(const std::vector<std::string>& names) {
+  return std::ranges::all_of(
+      names, [&](const std::string& name) { return StemOf(name) == StemOf(names.front()); });
+}
+
+tl::unexpected<Error> SeveralModels(const std::string& path,
+                                    const std::vector<std::string>& names) {
+  const std::vector<std::string> first(
+      names.begin(),
+      names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMostNamed)));
+  return WrongUsage({.where = path,
+                     .found = fmt::format("several models: {}{}", fmt::join(first, ", "),
+                                          names.size() > kMostNamed ? ", …" : ""),
+                     .expected = "expected one",
+                     .hint = "name one of the files"});
+}
+
+// A folder without a model of its own: its subfolders may have one each, as those of diffusers do.
+tl::unexpected<Error> NoModel(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> folders;
+  for (fs::directory_iterator entry(path, error);
+       !error && entry != fs::directory_iterator() && folders.size() < kMostNamed;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_directory(ignored)) {
+      continue;
+    }
+    const auto files = FilesOf(entry->path().string());
+    if (files &&
+        (!WithEnding(*files, ".safetensors").empty() || !WithEnding(*files, ".gguf").empty())) {
+      folders.push_back((fs::path(path) / entry->path().filename()).string());
+    }
+  }
+  std::ranges::sort(folders);
+  return BadInput(
+      {.where = path,
+       .found = "no model in this folder",
+       .expected = "expected safetensors, GGUF or a config.json",
+       .hint = folders.empty()
+                   ? std::string("name the folder that holds the model's files")
+                   : fmt::format("these folders have one: {}", fmt::join(folders, ", "))});
+}
+
+// The index whose name is shortest: "model.safetensors.index.json" before that of a variant.
+std::string IndexOf(const std::vector<std::string>& names) {
+  const std::vector<std::string> indexes = WithEnding(names, ".safetensors.index.json");
+  const auto shortest = std::ranges::min_element(indexes, {}, &std::string::size);
+  return shortest == indexes.end() ? std::string() : *shortest;
+}
+
+}  // namespace
+
+Result<FolderContent> ModelFilesOf(const std::string& path) {
+  TRY(const std::vector<std::string> names, FilesOf(path));
+  FolderContent content = {.index = IndexOf(names)};
+  if (!content.index.empty()) {
+    return content;
+  }
+  content.files = WithEnding(names, ".safetensors");
+  if (std::ranges::count(content.files, "model.safetensors") != 0) {
+    content.files = {"model.safetensors"};
+  }
+  if (content.files.empty()) {
+    content.files = WithEnding(names, ".gguf");
+    // The projector of a model that sees images stands beside it.
+    std::erase_if(content.files,
+                  [](const std::string& name) { return name.starts_with("mmproj"); });
+    content.is_split = !content.files.empty() && ParseSplitName(content.files.front()).has_value();
+  }
+  if (!content.files.empty()) {
+    return AreOneModel(content.files) ? Result<FolderContent>(content)
+                                      : SeveralModels(path, content.files);
+  }
+  for (const std::string_view ending : kOtherEndings) {
+    const std::vector<std::string> others = WithEnding(names, ending);
+    if (!others.empty()) {
+      content.files = {others.front()};
+      return content;
+    }
+  }
+  const bool has_documents =
+      std::ranges::any_of(names, [](const std::string& name) { return name == "config.json"; });
+  if (!has_documents) {
+    return NoModel(path);
+  }
+  return content;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,24 @@
+#pragma once
+
+// Which files of a folder are the model.
+
+#include <string>
+#include <vector>
+
+#include "fourpiles/result.h"
+
+namespace fourpiles {
+
+struct FolderContent {
+  std::string index = {};               // of a sharded model; empty: none
+  std::vector<std::string> files = {};  // of tensors, where there is no index
+  bool is_split = false;                // the files are the parts of one split GGUF model
+};
+
+// By the names of the files, in this order: an index of safetensors, safetensors, GGUF, and then
+// files that another version may read, so that they are refused by name. A folder with documents
+// alone has no files. Errors: a folder that cannot be listed or has nothing of a model (kInput);
+// one that holds several models, of which one must be named (kUsage).
+Result<FolderContent> ModelFilesOf(const std::string& path);
+
+}  // namespace fourpiles

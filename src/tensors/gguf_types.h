@@ -1,0 +1,34 @@
+#pragma once
+
+// The types of tensors in GGUF: those of ggml, those it has removed, those of its forks.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/stored_type.h"
+
+namespace fourpiles {
+
+struct GgufType {
+  std::string dtype = {};               // "Q4_K", "IQ2_K (ik_llama.cpp)", "type 97"
+  std::optional<StoredType> type = {};  // nothing: how its elements lie is not known here
+  // For an error: "tensor type 137 (IQ2_K of ik_llama.cpp)".
+  std::string description = {};
+};
+
+// The type of that number, whatever it is.
+GgufType GgufTypeOf(std::uint32_t id);
+
+// The same, with the types of ggml looked up once.
+class GgufTypes {
+ public:
+  GgufTypes();
+  GgufType Find(std::uint32_t id) const;
+
+ private:
+  std::vector<GgufType> first_;  // by id
+};
+
+}  // namespace fourpiles

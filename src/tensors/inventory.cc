@@ -1,0 +1,195 @@
+#include "tensors/inventory.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tensors/name_pattern.h"
+#include "tensors/surprises.h"
+
+namespace fourpiles {
+namespace {
+
+std::string LabelOf(const StoredWeight& weight) {
+  std::string label = weight.format + ", " + weight.scheme;
+  if (weight.group_rows > 1) {
+    label += fmt::format(", blocks of {} × {}", weight.group_rows, weight.group_size);
+  } else if (weight.group_size > 0) {
+    label += fmt::format(", groups of {}", weight.group_size);
+  }
+  return label;
+}
+
+std::string LabelOf(const FileTensor& tensor) {
+  return tensor.type ? std::string(tensor.type->name) : "unknown: " + tensor.dtype;
+}
+
+bool IsWanted(std::string_view name, const std::vector<std::string>& filters) {
+  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
+           return Matches(name, filter);
+         });
+}
+
+// One row a plain tensor or packed weight. The parts of a packed weight are not rows.
+void MakeRows(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory& inventory) {
+  Numbering labels;
+  const auto add_row = [&](InventoryRow row, const std::string& label, bool packed) {
+    const std::size_t number = labels.NumberOf(label);
+    row.label = static_cast<std::int32_t>(number);
+    if (number == inventory.formats.size()) {
+      inventory.formats.push_back({.name = label, .packed = packed});
+    }
+    inventory.rows.push_back(row);
+    return inventory.rows.size() - 1;
+  };
+  std::vector<std::size_t> row_of(weights.weights.size(), SIZE_MAX);
+  inventory.rows.reserve(checkpoint.tensors.size());
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    const FileTensor& tensor = checkpoint.tensors[i];
+    const TensorMeaning& meaning = weights.tensors[i];
+    std::size_t row = 0;
+    if (meaning.weight < 0) {
+      row = add_row({.name = tensor.name, .shape = &tensor.shape, .file = tensor.file},
+                    LabelOf(tensor), false);
+    } else {
+      const auto number = static_cast<std::size_t>(meaning.weight);
+      const StoredWeight& weight = weights.weights[number];
+      if (row_of[number] == SIZE_MAX) {
+        row_of[number] = add_row(
+            {.name = weight.name, .shape = &weight.shape, .weight = &weight, .file = tensor.file},
+            LabelOf(weight), true);
+      }
+      row = row_of[number];
+    }
+    inventory.rows[row].total.Add(
+        {.tensors = 1, .parameters = meaning.parameters, .bytes = tensor.bytes});
+  }
+}
+
+void AddUp(const Checkpoint& checkpoint, Inventory& inventory) {
+  for (const CheckpointFile& file : checkpoint.files) {
+    inventory.files.push_back({.name = file.name});
+  }
+  for (const InventoryRow& row : inventory.rows) {
+    FormatTotal& format = inventory.formats[static_cast<std::size_t>(row.label)];
+    format.total.Add(row.total);
+    if (row.weight != nullptr) {
+      format.parts.Add({.codes = row.weight->code_bytes,
+                        .scales = row.weight->scale_bytes,
+                        .zero_points = row.weight->zero_point_bytes,
+                        .other = row.weight->other_bytes});
+    }
+    inventory.files[static_cast<std::size_t>(row.file)].total.Add(row.total);
+    inventory.total.Add(row.total);
+  }
+}
+
+// Formats by their bytes; the rows' numbers follow.
+void SortFormats(Inventory& inventory) {
+  std::vector<std::int32_t> order(inventory.formats.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::int32_t i) {
+    const TensorTotal& total = inventory.formats[static_cast<std::size_t>(i)].total;
+    return std::pair(total.bytes, total.tensors);
+  });
+  std::vector<FormatTotal> sorted;
+  std::vector<std::int32_t> place(order.size());
+  for (const std::int32_t i : order) {
+    place[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(sorted.size());
+    sorted.push_back(std::move(inventory.formats[static_cast<std::size_t>(i)]));
+  }
+  inventory.formats = std::move(sorted);
+  for (InventoryRow& row : inventory.rows) {
+    row.label = place[static_cast<std::size_t>(row.label)];
+  }
+}
+
+void AddUpModules(Inventory& inventory) {
+  NameGroups groups;
+  for (const InventoryRow& row : inventory.rows) {
+    const std::size_t group = groups.GroupOf(ModuleOf(row.name));
+    if (group == inventory.modules.size()) {
+      inventory.modules.emplace_back();
+    }
+    inventory.modules[group].total.Add(row.total);
+  }
+  for (std::size_t g = 0; g < inventory.modules.size(); ++g) {
+    inventory.modules[g].name = groups.NameOf(g);
+  }
+}
+
+void MakeGroups(Inventory& inventory) {
+  NameGroups groups;
+  for (const InventoryRow& row : inventory.rows) {
+    const std::size_t group =
+        groups.GroupOf(row.name, fmt::format("{} {}", row.label, fmt::join(*row.shape, " ")));
+    if (group == inventory.groups.size()) {
+      inventory.groups.push_back({.label = row.label, .shape = row.shape});
+    }
+    ++inventory.groups[group].count;
+    inventory.groups[group].total.Add(row.total);
+  }
+  for (std::size_t g = 0; g < inventory.groups.size(); ++g) {
+    inventory.groups[g].name = groups.NameOf(g);
+  }
+}
+
+template <class Lines>
+void Sort(Lines& lines, InventoryOrder order) {
+  const auto by = [&](auto amount) {
+    std::ranges::stable_sort(lines, [&](const auto& a, const auto& b) {
+      return std::pair(-amount(a), std::string_view(a.name)) <
+             std::pair(-amount(b), std::string_view(b.name));
+    });
+  };
+  switch (order) {
+    case InventoryOrder::kBytes:
+      return by([](const auto& line) { return line.total.bytes; });
+    case InventoryOrder::kParameters:
+      return by([](const auto& line) { return line.total.parameters; });
+    case InventoryOrder::kName:
+      return by([](const auto&) { return 0; });
+    case InventoryOrder::kFile:
+      return;  // as they came
+  }
+}
+
+}  // namespace
+
+void TensorTotal::Add(const TensorTotal& other) {
+  tensors += other.tensors;
+  parameters = OrLargest(Checked(parameters) + other.parameters);
+  bytes = OrLargest(Checked(bytes) + other.bytes);
+}
+
+void PackedBytes::Add(const PackedBytes& more) {
+  codes = OrLargest(Checked(codes) + more.codes);
+  scales = OrLargest(Checked(scales) + more.scales);
+  zero_points = OrLargest(Checked(zero_points) + more.zero_points);
+  other = OrLargest(Checked(other) + more.other);
+}
+
+Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights,
+                      const InventoryChoice& choice) {
+  Inventory inventory;
+  MakeRows(checkpoint, weights, inventory);
+  std::erase_if(inventory.rows,
+                [&](const InventoryRow& row) { return !IsWanted(row.name, choice.filters); });
+  AddUp(checkpoint, inventory);
+  SortFormats(inventory);
+  std::erase_if(inventory.formats, [](const FormatTotal& f) { return f.total.tensors == 0; });
+  AddUpModules(inventory);
+  MakeGroups(inventory);
+  Sort(inventory.rows, choice.order);
+  Sort(inventory.groups, choice.order);
+  Sort(inventory.modules, InventoryOrder::kBytes);
+  inventory.warnings = Surprises(checkpoint, inventory);
+  inventory.warnings.insert(inventory.warnings.end(), weights.notes.begin(), weights.notes.end());
+  return inventory;
+}
+
+}  // namespace fourpiles

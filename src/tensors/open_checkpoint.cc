@@ -1,0 +1,286 @@
+#include "tensors/open_checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "tensors/file_formats.h"
+#include "tensors/folder.h"
+#include "tensors/gguf_split.h"
+#include "tensors/safetensors_index.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr std::int64_t kMostDocumentBytes = std::int64_t{4} << 20;  // the largest real one: 3 MiB
+constexpr std::int64_t kMostIndexBytes = 200'000'000;               // the largest real one: 60 MB
+constexpr std::string_view kPointer = "Git LFS pointer";
+
+Finding Refusal(ErrorText text) {
+  return {.verdict = Verdict::kRefuse, .text = std::move(text)};
+}
+
+std::string FolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::string NameOf(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+// Puts a file and its tensors into the checkpoint.
+void AddFile(Checkpoint& checkpoint, std::string name, std::shared_ptr<const ByteSource> source) {
+  FileReading reading = ReadTensorFile(*source);
+  const auto number = static_cast<std::int32_t>(checkpoint.files.size());
+  for (FileTensor& tensor : reading.tensors) {
+    tensor.file = number;
+  }
+  if (checkpoint.tensors.empty()) {
+    checkpoint.tensors = std::move(reading.tensors);
+  } else {
+    std::ranges::move(reading.tensors, std::back_inserter(checkpoint.tensors));
+  }
+  checkpoint.files.push_back({.name = std::move(name),
+                              .format = reading.format,
+                              .bytes = source->Size(),
+                              .metadata = std::move(reading.metadata),
+                              .facts = std::move(reading.facts),
+                              .findings = std::move(reading.findings),
+                              .source = std::move(source)});
+}
+
+// A file that another one names.
+void AddFileOfFolder(Checkpoint& checkpoint, const std::string& folder, const std::string& name) {
+  Result<FileSource> source = FileSource::OpenWithin(folder, name);
+  if (source) {
+    AddFile(checkpoint, name, std::make_shared<FileSource>(*std::move(source)));
+  } else {
+    checkpoint.files.push_back({.name = name, .findings = {Refusal(source.error().text)}});
+  }
+}
+
+// The document of the folder, or null when there is none. One that cannot be read is a finding.
+Json ReadDocument(const std::string& folder, std::string_view name, Verdict when_bad,
+                  std::vector<Finding>& findings) {
+  const std::string path = (std::filesystem::path(folder) / name).string();
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return {};
+  }
+  const auto document = [&]() -> Result<Json> {
+    TRY(const FileSource source, FileSource::OpenWithin(folder, name));
+    TRY(const std::string text, ReadWholeFile(source, kMostDocumentBytes));
+    return ReadJson(text, path, kConfigLimits);
+  }();
+  if (!document) {
+    findings.push_back({.verdict = when_bad, .text = document.error().text});
+    return {};
+  }
+  return *document;
+}
+
+void ReadConfigs(Checkpoint& checkpoint, const std::string& folder, Verdict when_bad) {
+  checkpoint.configs.config = ReadDocument(folder, "config.json", when_bad, checkpoint.findings);
+  for (const char* name : {"hf_quant_config.json", "quantize_config.json", "quant_config.json"}) {
+    if (checkpoint.configs.quantization.IsNull()) {
+      checkpoint.configs.quantization = ReadDocument(folder, name, when_bad, checkpoint.findings);
+    }
+  }
+}
+
+// "size 123" of a Git LFS pointer.
+std::int64_t PointerBytes(const ByteSource& source) {
+  constexpr std::int64_t kMostPointerBytes = 1024;  // git-lfs, docs/spec.md
+  const auto text = ReadWholeFile(source, kMostPointerBytes);
+  const std::size_t place = text ? text->find("\nsize ") : std::string::npos;
+  std::int64_t bytes = 0;
+  if (place != std::string::npos) {
+    std::from_chars(text->data() + place + 6, text->data() + text->size(), bytes);
+  }
+  return std::clamp<std::int64_t>(bytes, 0, kLargestAmount);
+}
+
+// A folder whose shards were never fetched is told once, not shard by shard.
+void TellPointersTogether(Checkpoint& checkpoint, const std::string& where) {
+  std::int64_t pointers = 0;
+  Checked bytes = 0;
+  for (CheckpointFile& file : checkpoint.files) {
+    if (file.format == kPointer && file.source != nullptr) {
+      ++pointers;
+      bytes = bytes + PointerBytes(*file.source);
+      file.findings.clear();
+    }
+  }
+  if (pointers > 0) {
+    checkpoint.facts.emplace_back("pointers", pointers);
+    checkpoint.facts.emplace_back("pointer_bytes", OrLargest(bytes));
+    checkpoint.findings.push_back(
+        Refusal({where,
+                 fmt::format("{} of {} files are Git LFS pointers, which stand for {} bytes",
+                             pointers, checkpoint.files.size(), OrLargest(bytes)),
+                 "expected the weights", "\"git lfs pull\" fetches them"}));
+  }
+}
+
+// Files that the index names and the folder lacks.
+void TellMissing(const std::vector<std::string>& missing, std::size_t shards,
+                 const std::string& where, Checkpoint& checkpoint) {
+  if (missing.size() == shards && shards > 0) {
+    checkpoint.findings.push_back(
+        {.verdict = Verdict::kReport,
+         .text = {where, fmt::format("an index without its {} shards", shards),
+                  "expected them in the same folder", "fetch the shards"}});
+  } else if (!missing.empty()) {
+    checkpoint.findings.push_back(
+        Refusal({where,
+                 fmt::format("{} of {} shards are missing, the first \"{}\"", missing.size(),
+                             shards, missing.front()),
+                 "expected them in the same folder", "fetch the missing shards"}));
+  }
+}
+
+Checkpoint OpenIndex(const std::string& path, std::string_view text) {
+  Checkpoint checkpoint = {.path = path};
+  const std::string folder = FolderOf(path);
+  const SafetensorsIndex index = ReadSafetensorsIndex(text, path);
+  checkpoint.facts = index.facts;
+  checkpoint.findings = index.findings;
+  std::vector<std::string> missing;
+  for (const std::string& shard : index.shards) {
+    const std::string shard_path = (std::filesystem::path(folder) / shard).string();
+    std::error_code error;
+    const auto status = std::filesystem::symlink_status(shard_path, error);
+    if (status.type() == std::filesystem::file_type::not_found && StaysWithin(shard)) {
+      missing.push_back(shard);
+      checkpoint.files.push_back({.name = shard});
+    } else {
+      AddFileOfFolder(checkpoint, folder, shard);
+    }
+  }
+  TellMissing(missing, index.shards.size(), path, checkpoint);
+  TellPointersTogether(checkpoint, path);
+  if (missing.empty() && VerdictOf(checkpoint) != Verdict::kRefuse) {
+    for (Finding& finding : CheckAgainstIndex(index, checkpoint.tensors, path)) {
+      checkpoint.findings.push_back(std::move(finding));
+    }
+  }
+  return checkpoint;
+}
+
+void CheckParts(Checkpoint& checkpoint) {
+  std::vector<SplitPart> parts;
+  for (std::size_t i = 0; i < checkpoint.files.size(); ++i) {
+    const CheckpointFile& file = checkpoint.files[i];
+    const auto tensors =
+        std::ranges::count(checkpoint.tensors, static_cast<std::int32_t>(i), &FileTensor::file);
+    parts.push_back({.file_name = file.name, .facts = file.facts, .tensors = tensors});
+  }
+  for (Finding& finding : CheckSplit(parts)) {
+    checkpoint.findings.push_back(std::move(finding));
+  }
+}
+
+Result<Checkpoint> OpenFolder(const std::string& path) {
+  TRY(const FolderContent content, ModelFilesOf(path));
+  if (!content.index.empty()) {
+    TRY(const FileSource source, FileSource::OpenWithin(path, content.index));
+    TRY(const std::string text, ReadWholeFile(source, kMostIndexBytes));
+    Checkpoint checkpoint = OpenIndex((std::filesystem::path(path) / content.index).string(), text);
+    checkpoint.path = path;
+    ReadConfigs(checkpoint, path, Verdict::kRefuse);
+    return checkpoint;
+  }
+  Checkpoint checkpoint = {.path = path};
+  for (const std::string& file : content.files) {
+    AddFileOfFolder(checkpoint, path, file);
+  }
+  TellPointersTogether(checkpoint, path);
+  if (content.is_split) {
+    CheckParts(checkpoint);
+  }
+  ReadConfigs(checkpoint, path, Verdict::kRefuse);
+  return checkpoint;
+}
+
+// config.json, hf_quant_config.json and the like: no tensors, but what they say of them.
+Checkpoint OpenJson(const std::string& path, Json document) {
+  Checkpoint checkpoint = {.path = path};
+  CheckpointFile file = {.name = NameOf(path), .format = "JSON document"};
+  if (document.AsArray() != nullptr || document.Find("weightsManifest") != nullptr) {
+    file.findings.push_back(
+        Refusal({path, "a TensorFlow.js model, which this version does not read",
+                 "expected safetensors or GGUF", ""}));
+  }
+  checkpoint.files.push_back(std::move(file));
+  const bool is_quantization =
+      document.Find("quantization") != nullptr && document.Find("model_type") == nullptr;
+  (is_quantization ? checkpoint.configs.quantization : checkpoint.configs.config) =
+      std::move(document);
+  return checkpoint;
+}
+
+Result<Checkpoint> OpenDocument(const std::string& path, const ByteSource& source) {
+  TRY(const std::string text, ReadWholeFile(source, kMostIndexBytes));
+  if (path.ends_with(".index.json")) {
+    Checkpoint checkpoint = OpenIndex(path, text);
+    ReadConfigs(checkpoint, FolderOf(path), Verdict::kAcceptWithWarning);
+    return checkpoint;
+  }
+  if (text.size() > static_cast<std::size_t>(kMostDocumentBytes)) {
+    return BadInput({path, fmt::format("{} bytes of JSON", text.size()),
+                     fmt::format("expected at most {}", kMostDocumentBytes), ""});
+  }
+  TRY(Json document, ReadJson(text, path, kConfigLimits));
+  if (IsSafetensorsIndex(document)) {
+    return OpenIndex(path, text);
+  }
+  return OpenJson(path, std::move(document));
+}
+
+}  // namespace
+
+Verdict VerdictOf(const Checkpoint& checkpoint) {
+  Verdict worst = WorstOf(checkpoint.findings);
+  for (const CheckpointFile& file : checkpoint.files) {
+    worst = std::max(worst, WorstOf(file.findings));
+  }
+  return worst;
+}
+
+Result<Checkpoint> OpenCheckpoint(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return OpenFolder(path);
+  }
+  TRY(FileSource source, FileSource::Open(path));
+  if (path.ends_with(".json")) {
+    return OpenDocument(path, source);
+  }
+  Checkpoint checkpoint = {.path = path};
+  AddFile(checkpoint, NameOf(path), std::make_shared<FileSource>(std::move(source)));
+  if (checkpoint.files.front().format == "safetensors") {
+    ReadConfigs(checkpoint, FolderOf(path), Verdict::kAcceptWithWarning);
+  }
+  return checkpoint;
+}
+
+Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths) {
+  Checkpoint checkpoint = {.path = paths.front()};
+  for (const std::string& path : paths) {
+    TRY(FileSource source, FileSource::Open(path));
+    AddFile(checkpoint, NameOf(path), std::make_shared<FileSource>(std::move(source)));
+  }
+  if (checkpoint.files.front().format == "gguf") {
+    CheckParts(checkpoint);
+  } else {
+    ReadConfigs(checkpoint, FolderOf(paths.front()), Verdict::kAcceptWithWarning);
+  }
+  return checkpoint;
+}
+
+}  // namespace fourpiles
