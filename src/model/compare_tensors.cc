@@ -13,6 +13,8 @@
 #include "base/checked.h"
 #include "base/terminal_text.h"
 #include "model/tensor_groups.h"
+#include "tensors/checkpoint.h"
+#include "tensors/name_pattern.h"
 
 namespace fourpiles {
 namespace {
@@ -165,14 +167,6 @@ std::string ShapeText(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-Checked ProductOf(const std::vector<std::int64_t>& shape) {
-  Checked elements = 1;
-  for (const std::int64_t length : shape) {
-    elements = elements * length;
-  }
-  return elements;
-}
-
 bool SameNumber(const Checked& a, const Checked& b) {
   return a.ok() && b.ok() && a.value() == b.value();
 }
@@ -233,7 +227,8 @@ class Comparison {
       ++expected.sources;
       expected.shape = tensor.shape;
       expected.elements =
-          expected.elements + (tensor.shape_known ? ProductOf(tensor.shape) : CopiesOf(parameter));
+          expected.elements +
+          (tensor.shape_known ? fourpiles::ElementsOf(tensor.shape) : CopiesOf(parameter));
       return true;
     }
     if (!expected.copies.insert(place.copy).second) {
@@ -272,9 +267,9 @@ class Comparison {
         expected.sources = kSeveral;
         expected.elements = CopiesOf(*expected.parameter);
       }
-      if (tensor.shape_known && !SameNumber(elements, ProductOf(tensor.shape))) {
+      if (tensor.shape_known && !SameNumber(elements, fourpiles::ElementsOf(tensor.shape))) {
         wrong_lines_.push_back(fmt::format("{} has {} elements, expected {}", Shown(tensor.name),
-                                           OrLargest(ProductOf(tensor.shape)),
+                                           OrLargest(fourpiles::ElementsOf(tensor.shape)),
                                            OrLargest(elements)));
       }
       return true;
@@ -283,14 +278,14 @@ class Comparison {
   }
 
   static Checked CopiesOf(const Parameter& parameter) {
-    return ProductOf(parameter.shape) * parameter.copies;
+    return fourpiles::ElementsOf(parameter.shape) * parameter.copies;
   }
 
   bool SameShape(std::vector<std::int64_t> a, std::vector<std::int64_t> b) const {
     if (rule_ == ShapeRule::kExact) {
       return a == b;
     }
-    if (!SameNumber(ProductOf(a), ProductOf(b))) {
+    if (!SameNumber(fourpiles::ElementsOf(a), fourpiles::ElementsOf(b))) {
       return false;
     }
     // A matrix may lie on its side, but keeps its two lengths.
@@ -347,13 +342,13 @@ class Comparison {
     if (count == 0) {
       return;
     }
-    const NumberedName numbered = Numbered(name);
+    const NamePattern pattern = PatternOf(name);
     std::vector<std::vector<NumberRun>> numbers;
-    for (const std::int64_t number : numbered.numbers) {
+    for (const std::int64_t number : pattern.numbers) {
       numbers.push_back({{number, number}});
     }
     numbers.push_back(std::move(runs));
-    missing_.Add(numbered.pattern, numbers, count);
+    missing_.Add(pattern.text, numbers, count);
   }
 
   void AddWrong(const std::string& name, const std::vector<std::int64_t>& shape,
@@ -401,8 +396,8 @@ class Comparison {
       if (place == std::string::npos || !name.starts_with(block.name.substr(0, place))) {
         continue;
       }
-      const NumberedName numbered = Numbered(name.substr(place, name.find('.', place) - place));
-      return numbered.numbers.empty() ? std::nullopt : std::optional(numbered.numbers.front());
+      const NamePattern part = PatternOf(name.substr(place, name.find('.', place) - place));
+      return part.numbers.empty() ? std::nullopt : std::optional(part.numbers.front());
     }
     return std::nullopt;
   }

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
-#include "model/tensor_groups.h"
+#include "tensors/name_pattern.h"
 
 namespace fourpiles {
 namespace {
@@ -26,7 +26,7 @@ std::optional<LayerName> SplitName(const std::string& name) {
     if (end == std::string::npos) {
       return std::nullopt;  // a number at the end is no layer's
     }
-    const NumberedName part = Numbered(std::string_view(name).substr(begin, end - begin));
+    const NamePattern part = PatternOf(std::string_view(name).substr(begin, end - begin));
     if (!part.numbers.empty()) {
       return LayerName{.block = name.substr(0, begin) + "{}",
                        .layer = part.numbers.front(),

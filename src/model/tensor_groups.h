@@ -11,14 +11,6 @@
 
 namespace fourpiles {
 
-// "model.layers.7.up" as "model.layers.{}.up" and 7. A number is a part between dots of at most
-// nine digits.
-struct NumberedName {
-  std::string pattern = {};
-  std::vector<std::int64_t> numbers = {};
-};
-NumberedName Numbered(std::string_view name);
-
 // First to last, both included.
 using NumberRun = std::pair<std::int64_t, std::int64_t>;
 
@@ -35,12 +27,8 @@ class TensorGroups {
   std::string Listed() const;
 
  private:
-  struct Group {
-    std::vector<std::vector<NumberRun>> numbers = {};
-  };
-
   std::int64_t count_ = 0;
-  std::map<std::string, Group, std::less<>> groups_;
+  std::map<std::string, std::vector<std::vector<NumberRun>>> groups_;  // by pattern
   std::vector<std::string> order_;  // of the patterns, as they came
 };
 
