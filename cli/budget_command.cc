@@ -152,7 +152,7 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   TRY_VOID(WriteTimelineIfAsked(kind, arguments, budget));
   const BudgetStyle style = {.unit = UnitOf(arguments), .explain = arguments.Has("--explain")};
   const bool no_solution = job.solve && !budget.solution;
-  const bool fits = !budget.verdict || *budget.verdict != Verdict::kDoesNotFit;
+  const bool fits = !budget.verdict || *budget.verdict != Fit::kDoesNotFit;
   return Answer{.text = arguments.Has("--markdown") ? BudgetMarkdown(budget, style)
                                                     : BudgetText(budget, style),
                 .json = BudgetJson(budget, style),

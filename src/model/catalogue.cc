@@ -6,7 +6,6 @@
 #include "model/from_config.h"
 #include "model/record.h"
 #include "model/record_files.h"
-#include "model/text_file.h"
 
 namespace fourpiles {
 namespace {
@@ -43,17 +42,6 @@ Result<Model> FindModel(std::string_view name, std::string_view where) {
       FindRecord(name, ModelFiles(), ModelRecordFromJson,
                  {.kind = "model", .where = where, .hint = "\"fourpiles models\" lists them all"}));
   return ModelOf(record);
-}
-
-Result<Model> OpenModel(const std::string& path) {
-  TRY(const std::string file, ConfigPath(path));
-  TRY(const std::string text, ReadTextFile(file));
-  TRY(const Json json, ReadJson(text, file));
-  TRY(Network network, NetworkFromConfig(json, file));
-  const Json* id = json.Find("id");
-  const std::string* name = id == nullptr ? nullptr : id->AsString();
-  return Model{
-      .name = name == nullptr ? path : *name, .source = file, .network = std::move(network)};
 }
 
 }  // namespace fourpiles

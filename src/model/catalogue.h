@@ -1,6 +1,7 @@
 #pragma once
 
-// Where a model comes from when it is named: the catalogue of data/models, or a file of the user.
+// Where a model comes from when it is named: the catalogue of data/models. open_model.h has those
+// of files.
 
 #include <cstdint>
 #include <optional>
@@ -26,10 +27,26 @@ struct ModelRecord {
   std::string checked = {};  // the day, as 2026-11-29
 };
 
+// What the files of a model hold, by the format of the values.
+struct CheckpointTotals {
+  struct Format {
+    std::string name = {};  // "bfloat16", "q4_k", "int4, gptq, groups of 128"
+    std::int64_t bytes = 0;
+    std::int64_t parameters = 0;  // logical
+  };
+  std::int64_t bytes = 0;  // of all tensors
+  std::int64_t parameters = 0;
+  std::vector<Format> formats = {};  // by bytes, largest first
+};
+
 struct Model {
   std::string name = {};    // the id, or the file's
   std::string source = {};  // where its sizes come from: the record's source, or the path
   Network network = {};
+  // What a person should know of the files: findings, and differences from the network.
+  std::vector<std::string> warnings = {};
+  std::optional<CheckpointTotals> checkpoint = {};  // where tensors were read
+  bool tensors_alone = false;                       // no config says what the network computes
 };
 
 // A record by itself; `where` names it in errors.
@@ -41,9 +58,5 @@ std::vector<ModelRecord> ModelRecords();
 // The catalogue's model of that id, alias, or last part of an alias, whatever the case. Errors: an
 // unknown name (kUsage); an architecture that this version cannot build (kInput).
 Result<Model> FindModel(std::string_view name, std::string_view where = "MODEL");
-
-// The model of a config.json, or of a folder that has one. A record of the catalogue's form is read
-// as well. Errors: kInput.
-Result<Model> OpenModel(const std::string& path);
 
 }  // namespace fourpiles

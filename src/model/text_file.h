@@ -12,7 +12,4 @@ namespace fourpiles {
 // larger than 4 MiB, or not readable.
 Result<std::string> ReadTextFile(const std::string& path);
 
-// The config.json of a folder, or the path itself where it is no folder.
-Result<std::string> ConfigPath(const std::string& path);
-
 }  // namespace fourpiles

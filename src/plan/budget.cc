@@ -45,11 +45,11 @@ bool ShapesAreKnown(const Job& job) {
   return !job.bare_count || (job.kind != JobKind::kServe && network.num_hidden_layers);
 }
 
-Verdict VerdictOf(const Band& total, Bytes memory) {
+Fit FitOf(const Band& total, Bytes memory) {
   if (total.high <= memory) {
-    return Verdict::kFits;
+    return Fit::kFits;
   }
-  return total.expected <= memory ? Verdict::kTight : Verdict::kDoesNotFit;
+  return total.expected <= memory ? Fit::kTight : Fit::kDoesNotFit;
 }
 
 // Settings of the step that a lower bound does not look at, or an exact play.
@@ -70,6 +70,17 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
   }
 }
 
+std::string UnknownShapes(const Job& job) {
+  const bool serving = job.kind == JobKind::kServe;
+  if (job.from_file) {
+    return serving ? "tensors without a config.json say nothing of the KV cache"
+                   : "activations are not known: tensors without a config.json do not say what "
+                     "the layers compute";
+  }
+  return serving ? "a bare parameter count says nothing of the KV cache"
+                 : "activations are not known: a bare parameter count needs --layers and --width";
+}
+
 std::vector<std::string> WarningsOf(const Job& job) {
   std::vector<std::string> warnings;
   const bool serving = job.kind == JobKind::kServe;
@@ -80,9 +91,7 @@ std::vector<std::string> WarningsOf(const Job& job) {
     WarnOfUnused(job, warnings);
   }
   if (!ShapesAreKnown(job)) {
-    warnings.emplace_back(serving ? "a bare parameter count says nothing of the KV cache"
-                                  : "activations are not known: a bare parameter count needs "
-                                    "--layers and --width");
+    warnings.push_back(UnknownShapes(job));
   }
   if (const std::string warning = job.device ? MemoryWarning(*job.device) : ""; !warning.empty()) {
     warnings.push_back(warning);
@@ -100,6 +109,7 @@ std::vector<std::string> WarningsOf(const Job& job) {
   for (const std::string& part : job.model.network.left_out) {
     warnings.push_back("not counted: " + part);
   }
+  warnings.insert(warnings.end(), job.model.warnings.begin(), job.model.warnings.end());
   return warnings;
 }
 
@@ -111,7 +121,9 @@ std::vector<std::string> UnknownsOf(const Job& job) {
         "logits or workspace");
   }
   if (job.kind != JobKind::kServe && !ShapesAreKnown(job)) {
-    unknowns.emplace_back("activations, which a bare parameter count does not tell");
+    unknowns.emplace_back(job.from_file
+                              ? "activations, which tensors alone do not tell"
+                              : "activations, which a bare parameter count does not tell");
   }
   if (job.kind == JobKind::kServe) {
     unknowns.emplace_back("working buffers of the engine, padding of its cache");
@@ -159,13 +171,13 @@ Result<ServingFigures> FiguresOf(const Job& job) {
 
 }  // namespace
 
-std::string_view Name(Verdict verdict) {
+std::string_view Name(Fit verdict) {
   switch (verdict) {
-    case Verdict::kFits:
+    case Fit::kFits:
       return "fits";
-    case Verdict::kTight:
+    case Fit::kTight:
       return "tight";
-    case Verdict::kDoesNotFit:
+    case Fit::kDoesNotFit:
       break;
   }
   return "does_not_fit";
@@ -191,7 +203,7 @@ Result<Budget> PlayedBudget(const Job& job) {
   TRY(budget.state, StateBytes(job));
   budget.total = Exactly(budget.peak.bytes);
   if (job.device) {
-    budget.verdict = VerdictOf(budget.total, job.device->memory);
+    budget.verdict = FitOf(budget.total, job.device->memory);
     budget.headroom = job.device->memory - budget.total.expected;
   }
   budget.warnings = WarningsOf(job);

@@ -12,12 +12,12 @@
 
 namespace fourpiles {
 
-enum class Verdict {
+enum class Fit {
   kFits,   // even the high end of the band
   kTight,  // what is expected does, the high end does not
   kDoesNotFit,
 };
-std::string_view Name(Verdict verdict);  // "does_not_fit"
+std::string_view Name(Fit verdict);  // "does_not_fit"
 
 // What serving can be told besides its piles.
 struct ServingFigures {
@@ -39,7 +39,7 @@ struct Budget {
   Bytes state = Bytes(0);
   Bytes saved_activations = Bytes(0);  // kept when the forward pass ends, without the inputs
   Band total = {};
-  std::optional<Verdict> verdict = {};        // with a device
+  std::optional<Fit> verdict = {};        // with a device
   std::optional<Bytes> headroom = {};         // memory − total expected
   std::optional<std::int64_t> solution = {};  // with --solve: what was found, if anything fits
   std::optional<ServingFigures> serving = {};

@@ -46,8 +46,8 @@ TEST(Budget, VerdictComparesTheTotalWithTheMemory) {
                       {{"recipe", "mixed-fp16"}, {"optimizer", "adam"}, {"device", size}})
                 .verdict;
   };
-  EXPECT_EQ(verdict("16GB"), Verdict::kFits);
-  EXPECT_EQ(verdict("15999999999"), Verdict::kDoesNotFit);
+  EXPECT_EQ(verdict("16GB"), Fit::kFits);
+  EXPECT_EQ(verdict("15999999999"), Fit::kDoesNotFit);
 }
 
 TEST(Budget, HeadroomMayBeNegative) {

@@ -60,7 +60,7 @@ struct Default {
 struct Job {
   JobKind kind = JobKind::kTrain;
   Model model = {};
-  bool bare_count = false;  // the model is a number of parameters
+  bool bare_count = false;  // of the model no more is known than its parameters
   bool from_file = false;   // the model is a file or a folder
   std::optional<Device> device = {};
   std::int64_t devices = 1;

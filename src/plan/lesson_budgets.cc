@@ -99,7 +99,7 @@ void AddSevenBillion(std::vector<LessonFigure>& figures) {
       Training("7B", {{"recipe", "mixed-fp16"}, {"optimizer", "adam"}, {"device", "80GB"}});
   topic.Exactly("weights to serve in float16", 14, Gb(serving.state), "GB");
   topic.Exactly("training state, mixed precision + Adam", 112, Gb(training.state), "GB");
-  topic.Exactly("fits 80 GB (1 yes, 0 no)", 0, *training.verdict == Verdict::kDoesNotFit ? 0 : 1);
+  topic.Exactly("fits 80 GB (1 yes, 0 no)", 0, *training.verdict == Fit::kDoesNotFit ? 0 : 1);
 }
 
 void AddBatch(std::vector<LessonFigure>& figures) {

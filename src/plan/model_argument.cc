@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/try.h"
+#include "model/open_model.h"
 #include "units/parse.h"
 
 namespace fourpiles {
@@ -13,8 +14,8 @@ namespace {
 constexpr std::string_view kWhere = "MODEL";
 
 // Files of weights, which are known by their ending.
-constexpr std::array<std::string_view, 7> kWeightEndings = {
-    ".safetensors", ".safetensors.index.json", ".gguf", ".pt", ".pth", ".bin", ".onnx"};
+constexpr std::array<std::string_view, 2> kWeightEndings = {".safetensors", ".gguf"};
+constexpr std::array<std::string_view, 4> kLaterEndings = {".pt", ".pth", ".bin", ".onnx"};
 
 bool EndsInAny(std::string_view text, std::span<const std::string_view> endings) {
   return std::ranges::any_of(endings, [&](std::string_view end) { return text.ends_with(end); });
@@ -27,11 +28,12 @@ tl::unexpected<Error> NotInThisVersion(std::string_view text, std::string hint) 
 }
 
 Result<ModelArgument> FromPath(std::string_view text) {
-  if (EndsInAny(text, kWeightEndings)) {
+  if (EndsInAny(text, kLaterEndings)) {
     return NotInThisVersion(text, "give the folder with its config.json");
   }
   TRY(Model model, OpenModel(std::string(text)));
-  return ModelArgument{.model = std::move(model), .from_file = true};
+  const bool tensors_alone = model.tensors_alone;
+  return ModelArgument{.model = std::move(model), .bare_count = tensors_alone, .from_file = true};
 }
 
 Result<ModelArgument> FromCount(std::string_view text, const CountShape& shape) {
@@ -58,7 +60,8 @@ Result<ModelArgument> Open(std::string_view text, const CountShape& shape) {
     return NotInThisVersion(text, "download its config.json and give that");
   }
   const bool is_path = text.starts_with("./") || text.starts_with("../") || text.starts_with("/");
-  if (is_path || EndsInAny(text, kWeightEndings) || text.ends_with(".json")) {
+  if (is_path || EndsInAny(text, kWeightEndings) || EndsInAny(text, kLaterEndings) ||
+      text.ends_with(".json")) {
     return BadInput({.where = std::string(text),
                      .found = "no such file",
                      .expected = "expected a file or a folder"});
@@ -74,11 +77,13 @@ Result<ModelArgument> Open(std::string_view text, const CountShape& shape) {
 
 Result<ModelArgument> OpenModelArgument(std::string_view text, const CountShape& shape) {
   TRY(ModelArgument argument, Open(text, shape));
-  if (!argument.bare_count && (shape.layers || shape.width)) {
+  if ((!argument.bare_count || argument.from_file) && (shape.layers || shape.width)) {
     return WrongUsage({.where = shape.layers ? "--layers" : "--width",
                        .found = "set for " + argument.model.name,
                        .expected = "expected only with a bare parameter count",
-                       .hint = "leave it out: the model has its own"});
+                       .hint = argument.from_file && argument.bare_count
+                                   ? "put the model's config.json beside its tensors"
+                                   : "leave it out: the model has its own"});
   }
   if (argument.bare_count && shape.layers.has_value() != shape.width.has_value()) {
     return WrongUsage({.where = shape.layers ? "--width" : "--layers",

@@ -11,8 +11,9 @@ namespace fourpiles {
 
 struct ModelArgument {
   Model model = {};
-  bool bare_count = false;  // a number of parameters
-  bool from_file = false;   // a file or a folder
+  // A number of parameters, or the tensors of a file and no more.
+  bool bare_count = false;
+  bool from_file = false;  // a file or a folder
 };
 
 // What --layers and --width say of a bare count.
@@ -21,8 +22,9 @@ struct CountShape {
   std::optional<std::int64_t> width = {};
 };
 
-// Tried in this order: an existing path (a folder with a config.json, or that file), a parameter
-// count ("1.5B"), the catalogue. Errors: kInput for a path that cannot be read, kUsage else.
+// Tried in this order: an existing path (a config.json, safetensors, a GGUF, or the folder of one),
+// a parameter count ("1.5B"), the catalogue. Errors: kInput for a path that cannot be read, kUsage
+// else.
 Result<ModelArgument> OpenModelArgument(std::string_view text, const CountShape& shape);
 
 }  // namespace fourpiles

@@ -15,7 +15,7 @@ constexpr std::int64_t kMostElse = kSizes.most;
 // A product past 2^53 bytes fits nothing.
 bool Fits(const Job& job, Unknown unknown, std::int64_t value) {
   const Result<Budget> budget = PlayedBudget(WithValue(job, unknown, value));
-  return budget && *budget->verdict != Verdict::kDoesNotFit;
+  return budget && *budget->verdict != Fit::kDoesNotFit;
 }
 
 // The last value of low … high for which `holds`, which is true up to some value and false beyond;

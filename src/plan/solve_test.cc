@@ -21,7 +21,7 @@ TEST(Solve, TheLargestBatch) {
   const Budget budget = Answered(JobKind::kTrain, "1B", kWorkedExample).value();
   EXPECT_EQ(budget.solution, 119);
   EXPECT_EQ(budget.job.training.micro_batch_size, 119);
-  EXPECT_EQ(*budget.verdict, Verdict::kFits);
+  EXPECT_EQ(*budget.verdict, Fit::kFits);
 }
 
 TEST(Solve, HalfTheActivationsTwiceTheBatch) {
@@ -58,7 +58,7 @@ TEST(Solve, NothingFits) {
   typed["device"] = "16GB";
   const Budget budget = Answered(JobKind::kTrain, "1B", typed).value();
   EXPECT_EQ(budget.solution, std::nullopt);
-  EXPECT_EQ(*budget.verdict, Verdict::kDoesNotFit);
+  EXPECT_EQ(*budget.verdict, Fit::kDoesNotFit);
 }
 
 // What is found fits, and one more does not.
@@ -82,8 +82,8 @@ TEST(Solve, TheSolutionIsTheLastThatFits) {
     const Settings settings = TypedSettings(c.typed);
     const Job job = MakeJob(c.kind, c.model, settings).value();
     const std::int64_t found = Solve(job, c.unknown)->value();
-    EXPECT_NE(*PlayedBudget(WithValue(job, c.unknown, found))->verdict, Verdict::kDoesNotFit);
-    EXPECT_EQ(*PlayedBudget(WithValue(job, c.unknown, found + 1))->verdict, Verdict::kDoesNotFit);
+    EXPECT_NE(*PlayedBudget(WithValue(job, c.unknown, found))->verdict, Fit::kDoesNotFit);
+    EXPECT_EQ(*PlayedBudget(WithValue(job, c.unknown, found + 1))->verdict, Fit::kDoesNotFit);
   }
 }
 

@@ -118,7 +118,7 @@ Json::Object BudgetJson(const Budget& budget, const BudgetStyle& style) {
       {"total_bytes", BandJson(budget.total)},
       {"device", DeviceJson(budget.job.device)},
       {"verdict", budget.verdict ? Json(Name(*budget.verdict)) : Json()},
-      {"fits", budget.verdict ? Json(*budget.verdict != Verdict::kDoesNotFit) : Json()},
+      {"fits", budget.verdict ? Json(*budget.verdict != Fit::kDoesNotFit) : Json()},
       {"headroom_bytes", budget.headroom ? BytesJson(*budget.headroom) : Json()},
       {"worst_rank", budget.worst_rank},
       {"solution", SolutionJson(budget)},

@@ -144,11 +144,11 @@ std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {
   const std::string amount = PrintBytes(
       *budget.headroom < Bytes(0) ? Bytes(0) - *budget.headroom : *budget.headroom, style.unit);
   switch (*budget.verdict) {
-    case Verdict::kFits:
+    case Fit::kFits:
       return "fits: " + amount + " to spare";
-    case Verdict::kTight:
+    case Fit::kTight:
       return "tight: " + amount + " to spare if all goes as expected";
-    case Verdict::kDoesNotFit:
+    case Fit::kDoesNotFit:
       break;
   }
   return "does not fit: " + amount + " too much";

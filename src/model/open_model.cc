@@ -1,0 +1,254 @@
+#include "model/open_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "model/compare_tensors.h"
+#include "model/from_config.h"
+#include "model/from_tensors.h"
+#include "model/gguf_config.h"
+#include "model/gguf_names.h"
+#include "model/text_file.h"
+#include "tensors/folder.h"
+#include "tensors/gguf_split.h"
+#include "tensors/inventory.h"
+#include "tensors/open_checkpoint.h"
+#include "tensors/quantised.h"
+
+namespace fourpiles {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostFindings = 3;  // in the warnings
+
+bool IsFile(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+// The config.json of a folder, of the folder of a file, or the file itself; empty: none.
+std::string ConfigOf(const std::string& path) {
+  if (path.ends_with(".json") && !path.ends_with(".index.json")) {
+    return path;
+  }
+  const fs::path folder = IsFolder(path) ? fs::path(path) : fs::path(path).parent_path();
+  const fs::path config = folder / "config.json";
+  return IsFile(config) && !path.ends_with(".gguf") ? config.string() : std::string();
+}
+
+Result<Model> FromConfigFile(const std::string& path, const std::string& config) {
+  TRY(const std::string text, ReadTextFile(config));
+  TRY(const Json json, ReadJson(text, config, kConfigLimits));
+  TRY(Network network, NetworkFromConfig(json, config));
+  const Json* id = json.Find("id");
+  const std::string* name = id == nullptr ? nullptr : id->AsString();
+  return Model{
+      .name = name == nullptr ? path : *name, .source = config, .network = std::move(network)};
+}
+
+std::string Line(const ErrorText& text) {
+  std::string line = text.where;
+  for (const std::string* part : {&text.found, &text.expected}) {
+    if (!part->empty()) {
+      line += (line.empty() ? "" : part == &text.found ? ": " : ", ") + *part;
+    }
+  }
+  return line;
+}
+
+std::vector<Finding> FindingsOf(const Checkpoint& checkpoint) {
+  std::vector<Finding> findings = checkpoint.findings;
+  for (const CheckpointFile& file : checkpoint.files) {
+    findings.insert(findings.end(), file.findings.begin(), file.findings.end());
+  }
+  return findings;
+}
+
+// What is odd about the files themselves.
+std::vector<std::string> FileWarnings(const Checkpoint& checkpoint) {
+  const std::vector<Finding> findings = FindingsOf(checkpoint);
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < std::min(findings.size(), kMostFindings); ++i) {
+    lines.push_back(Line(findings[i].text));
+  }
+  if (findings.size() > kMostFindings) {
+    lines.push_back(fmt::format("{} more findings: \"fourpiles inspect\" lists them",
+                                findings.size() - kMostFindings));
+  }
+  return lines;
+}
+
+tl::unexpected<Error> FirstRefusal(const Checkpoint& checkpoint) {
+  const std::vector<Finding> findings = FindingsOf(checkpoint);
+  const auto refusal = std::ranges::find(findings, Verdict::kRefuse, &Finding::verdict);
+  ErrorText text = refusal == findings.end() ? ErrorText{.found = "damaged"} : refusal->text;
+  if (text.where.empty()) {
+    text.where = checkpoint.path;
+  }
+  return BadInput(std::move(text));
+}
+
+bool IsGguf(const Checkpoint& checkpoint) {
+  return !checkpoint.files.empty() && checkpoint.files.front().format == "gguf";
+}
+
+// A packed weight once, under its own name; what belongs to it and is no weight not at all.
+std::vector<LogicalTensor> LogicalTensors(const Checkpoint& checkpoint,
+                                          const StoredWeights& stored) {
+  std::vector<LogicalTensor> tensors;
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    const FileTensor& tensor = checkpoint.tensors[i];
+    if (i >= stored.tensors.size() || stored.tensors[i].role == TensorRole::kPlain) {
+      tensors.push_back({.name = tensor.name, .shape = tensor.shape});
+    }
+  }
+  for (const StoredWeight& weight : stored.weights) {
+    tensors.push_back(
+        {.name = weight.name, .shape = weight.shape, .shape_known = !weight.shape.empty()});
+  }
+  return tensors;
+}
+
+std::vector<LogicalTensor> WithCheckpointNames(std::vector<LogicalTensor> tensors,
+                                               std::string_view model_type) {
+  std::erase_if(tensors,
+                [](const LogicalTensor& tensor) { return IsMadeByConversion(tensor.name); });
+  for (LogicalTensor& tensor : tensors) {
+    if (auto name = CheckpointName(tensor.name, model_type)) {
+      tensor.name = *std::move(name);
+    }
+  }
+  return tensors;
+}
+
+CheckpointTotals TotalsOf(const Checkpoint& checkpoint, const StoredWeights& stored) {
+  const Inventory inventory = InventoryOf(checkpoint, stored);
+  CheckpointTotals totals = {.bytes = inventory.total.bytes,
+                             .parameters = inventory.total.parameters};
+  for (const FormatTotal& format : inventory.formats) {
+    totals.formats.push_back(
+        {.name = format.name, .bytes = format.total.bytes, .parameters = format.total.parameters});
+  }
+  return totals;
+}
+
+Result<Network> NetworkOfGguf(const Checkpoint& checkpoint, const std::string& path) {
+  TRY(const Json config,
+      ConfigFromGguf(checkpoint.files.front().metadata, checkpoint.tensors, path));
+  return NetworkFromConfig(config, path);
+}
+
+// The tensors, checked against the config.json where there is one.
+Result<Model> FromCheckpoint(const Checkpoint& checkpoint, const std::string& path,
+                             const std::string& config) {
+  const StoredWeights stored = StoredWeightsOf(checkpoint);
+  std::vector<LogicalTensor> tensors = LogicalTensors(checkpoint, stored);
+  Model model = {.name = path, .source = path};
+  if (!config.empty()) {
+    TRY(model, FromConfigFile(path, config));
+  } else if (IsGguf(checkpoint)) {
+    TRY(model.network, NetworkOfGguf(checkpoint, path));
+  } else {
+    TRY(model.network, NetworkFromTensors(tensors, path));
+    model.tensors_alone = true;
+  }
+  model.checkpoint = TotalsOf(checkpoint, stored);
+  model.warnings = FileWarnings(checkpoint);
+  for (std::size_t i = 0; i < std::min(stored.notes.size(), kMostFindings); ++i) {
+    model.warnings.push_back(stored.notes[i]);
+  }
+  if (!model.tensors_alone) {
+    const bool gguf = IsGguf(checkpoint);
+    if (gguf) {
+      tensors = WithCheckpointNames(std::move(tensors), model.network.model_type);
+    }
+    for (std::string& line :
+         DifferencesFrom(model.network, tensors, gguf ? ShapeRule::kElements : ShapeRule::kExact)) {
+      model.warnings.push_back(std::move(line));
+    }
+  }
+  return model;
+}
+
+// All parts of a split GGUF model are read, whichever is named.
+Result<Checkpoint> OpenTensors(const std::string& path) {
+  std::optional<SplitName> split;
+  if (!IsFolder(path) && path.ends_with(".gguf")) {
+    split = ParseSplitName(path);
+  }
+  if (!split || split->count < 2) {
+    return OpenCheckpoint(path);
+  }
+  constexpr std::int64_t kMostParts = 10'000;
+  std::vector<std::string> parts;
+  for (std::int64_t part = 1; part <= std::min(split->count, kMostParts); ++part) {
+    parts.push_back(SplitFileName({.stem = split->stem, .number = part, .count = split->count}));
+    if (!IsFile(parts.back())) {
+      return BadInput({.where = path,
+                       .found = fmt::format("part {} of {} is missing", part, split->count),
+                       .expected = "expected all parts in the same folder",
+                       .hint = "fetch the missing part"});
+    }
+  }
+  return OpenCheckpointParts(parts);
+}
+
+// Whether the folder has tensors that are read here; nothing where it has several models.
+bool HasTensors(const Result<FolderContent>& content) {
+  if (!content) {
+    return false;
+  }
+  return !content->index.empty() ||
+         std::ranges::any_of(content->files, [](const std::string& file) {
+           return file.ends_with(".safetensors") || file.ends_with(".gguf");
+         });
+}
+
+// Shards that were not fetched: what is there says no less than a config.json alone.
+bool IsNotFetched(const Checkpoint& checkpoint) {
+  const bool pointers = std::ranges::any_of(
+      checkpoint.facts, [](const Json::Member& fact) { return fact.first == "pointers"; });
+  return checkpoint.tensors.empty() && (pointers || VerdictOf(checkpoint) != Verdict::kRefuse);
+}
+
+}  // namespace
+
+Result<Model> OpenModel(const std::string& path) {
+  const std::string config = ConfigOf(path);
+  if (config == path) {
+    return FromConfigFile(path, config);
+  }
+  if (IsFolder(path) && !config.empty()) {
+    const Result<FolderContent> content = ModelFilesOf(path);
+    if (!HasTensors(content)) {
+      TRY(Model model, FromConfigFile(path, config));
+      if (!content && content.error().kind == ErrorKind::kUsage) {
+        model.warnings.push_back("the tensors were not looked at: " + Line(content.error().text));
+      }
+      return model;
+    }
+  }
+  TRY(const Checkpoint checkpoint, OpenTensors(path));
+  if (!config.empty() && IsNotFetched(checkpoint)) {
+    TRY(Model model, FromConfigFile(path, config));
+    model.warnings = FileWarnings(checkpoint);
+    return model;
+  }
+  if (VerdictOf(checkpoint) == Verdict::kRefuse) {
+    return FirstRefusal(checkpoint);
+  }
+  return FromCheckpoint(checkpoint, path, config);
+}
+
+}  // namespace fourpiles
