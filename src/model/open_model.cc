@@ -114,8 +114,10 @@ std::vector<LogicalTensor> LogicalTensors(const Checkpoint& checkpoint,
     }
   }
   for (const StoredWeight& weight : stored.weights) {
-    tensors.push_back(
-        {.name = weight.name, .shape = weight.shape, .shape_known = !weight.shape.empty()});
+    tensors.push_back({.name = weight.name,
+                       .shape = weight.shape,
+                       .shape_known = !weight.shape.empty(),
+                       .packed = true});
   }
   return tensors;
 }
