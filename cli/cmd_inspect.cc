@@ -7,6 +7,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "report/inspection.h"
+#include "tensors/folder.h"
 
 namespace fourpiles::cli {
 namespace {
@@ -47,14 +48,14 @@ Result<InventoryOrder> OrderOf(const Arguments& arguments) {
                      .expected = "expected bytes, parameters, name or file"});
 }
 
-int ExitStatusOf(Verdict verdict) {
+int ExitStatusOf(FileVerdict verdict) {
   switch (verdict) {
-    case Verdict::kAccept:
-    case Verdict::kAcceptWithWarning:
+    case FileVerdict::kAccept:
+    case FileVerdict::kAcceptWithWarning:
       return 0;
-    case Verdict::kReport:
+    case FileVerdict::kReport:
       return 1;
-    case Verdict::kRefuse:
+    case FileVerdict::kRefuse:
       break;
   }
   return 3;
@@ -67,7 +68,7 @@ void AddFindings(const Inspection& inspection, Answer& answer) {
   }
   const auto add = [&](const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
-      if (finding.verdict >= Verdict::kReport) {
+      if (finding.verdict >= FileVerdict::kReport) {
         answer.errors.push_back(finding.text);
       }
     }

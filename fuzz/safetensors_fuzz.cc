@@ -23,7 +23,7 @@ void Read(std::span<const std::byte> bytes) {
     CHECK(!tensor.type || StorageBytes(tensor.elements, *tensor.type).value() == tensor.bytes);
     covered += tensor.bytes;
   }
-  if (WorstOf(reading.findings) < Verdict::kRefuse) {
+  if (WorstOf(reading.findings) < FileVerdict::kRefuse) {
     CHECK(covered + *reading.facts[1].second.AsInteger() == source.Size());
   }
 }

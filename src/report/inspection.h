@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "tensors/difference.h"
 #include "tensors/inventory.h"
+#include "tensors/quantised_config.h"
 #include "units/print.h"
 
 namespace fourpiles {

@@ -239,7 +239,7 @@ std::vector<std::string> InspectionWarnings(const Inspection& inspection) {
   std::vector<std::string> warnings;
   const auto add = [&](const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
-      if (finding.verdict == Verdict::kAcceptWithWarning) {
+      if (finding.verdict == FileVerdict::kAcceptWithWarning) {
         warnings.push_back(SentenceOf(finding.text));
       }
     }

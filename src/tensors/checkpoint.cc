@@ -4,22 +4,22 @@
 
 namespace fourpiles {
 
-std::string_view Name(Verdict verdict) {
+std::string_view Name(FileVerdict verdict) {
   switch (verdict) {
-    case Verdict::kAccept:
+    case FileVerdict::kAccept:
       return "accept";
-    case Verdict::kAcceptWithWarning:
+    case FileVerdict::kAcceptWithWarning:
       return "accept-with-warning";
-    case Verdict::kReport:
+    case FileVerdict::kReport:
       return "report";
-    case Verdict::kRefuse:
+    case FileVerdict::kRefuse:
       break;
   }
   return "refuse";
 }
 
-Verdict WorstOf(const std::vector<Finding>& findings) {
-  Verdict worst = Verdict::kAccept;
+FileVerdict WorstOf(const std::vector<Finding>& findings) {
+  FileVerdict worst = FileVerdict::kAccept;
   for (const Finding& finding : findings) {
     worst = std::max(worst, finding.verdict);
   }

@@ -21,18 +21,18 @@
 namespace fourpiles {
 
 // What a file deserves, better ones first.
-enum class Verdict {
+enum class FileVerdict {
   kAccept,
   kAcceptWithWarning,  // it can be used; something is odd
   kReport,             // it can be listed; a person must look at it first
   kRefuse,             // part of it cannot be trusted
 };
 
-std::string_view Name(Verdict verdict);  // "accept", "accept-with-warning", "report", "refuse"
+std::string_view Name(FileVerdict verdict);  // "accept", "accept-with-warning", "report", "refuse"
 
 // Something that a person must know about a file.
 struct Finding {
-  Verdict verdict = Verdict::kAcceptWithWarning;
+  FileVerdict verdict = FileVerdict::kAcceptWithWarning;
   ErrorText text = {};
 };
 
@@ -67,7 +67,7 @@ struct FileReading {
 };
 
 // The worst of them.
-Verdict WorstOf(const std::vector<Finding>& findings);
+FileVerdict WorstOf(const std::vector<Finding>& findings);
 
 // Shapes of at most this many dimensions are read.
 inline constexpr std::size_t kMostDimensions = 64;

@@ -143,12 +143,12 @@ std::string BeginningOf(const ByteSource& source) {
 }
 
 FileReading Refused(std::string_view format, ErrorText text) {
-  return {.format = format, .findings = {{.verdict = Verdict::kRefuse, .text = std::move(text)}}};
+  return {.format = format, .findings = {{.verdict = FileVerdict::kRefuse, .text = std::move(text)}}};
 }
 
 std::string WithArticle(std::string_view noun) {
   const bool vowel =
-      std::string_view("AEFHLMNORSXaeio").find(noun.front()) != std::string_view::npos;
+      std::string_view("AEHIOaeiox").find(noun.front()) != std::string_view::npos;
   return fmt::format("{} {}", vowel ? "an" : "a", noun);
 }
 
@@ -191,7 +191,7 @@ FileReading ReadTensorFile(const ByteSource& source) {
   });
   if (named != kFormats.end() && named != format) {
     reading.findings.push_back(
-        {.verdict = Verdict::kAcceptWithWarning,
+        {.verdict = FileVerdict::kAcceptWithWarning,
          .text = {name, fmt::format("a {} file under the ending {}", format->name, named->ending),
                   "the content decides", ""}});
   }

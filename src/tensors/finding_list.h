@@ -20,20 +20,20 @@ class FindingList {
  public:
   static constexpr std::int64_t kMostKept = 20;  // of each verdict
 
-  void Refuse(ErrorText text) { Add({Verdict::kRefuse, std::move(text)}); }
-  void Warn(ErrorText text) { Add({Verdict::kAcceptWithWarning, std::move(text)}); }
+  void Refuse(ErrorText text) { Add({FileVerdict::kRefuse, std::move(text)}); }
+  void Warn(ErrorText text) { Add({FileVerdict::kAcceptWithWarning, std::move(text)}); }
   void Add(Finding finding) {
     if (++CountOf(finding.verdict) <= kMostKept) {
       findings_.push_back(std::move(finding));
     }
   }
 
-  bool HasRefusals() const { return counts_[static_cast<std::size_t>(Verdict::kRefuse)] > 0; }
+  bool HasRefusals() const { return counts_[static_cast<std::size_t>(FileVerdict::kRefuse)] > 0; }
 
   // What was found, and how much was left out. `where` names the file.
   std::vector<Finding> Take(std::string_view where) && {
-    for (const Verdict verdict :
-         {Verdict::kAcceptWithWarning, Verdict::kReport, Verdict::kRefuse}) {
+    for (const FileVerdict verdict :
+         {FileVerdict::kAcceptWithWarning, FileVerdict::kReport, FileVerdict::kRefuse}) {
       const std::int64_t more = CountOf(verdict) - kMostKept;
       if (more > 0) {
         const std::string found =
@@ -45,7 +45,7 @@ class FindingList {
   }
 
  private:
-  std::int64_t& CountOf(Verdict verdict) { return counts_[static_cast<std::size_t>(verdict)]; }
+  std::int64_t& CountOf(FileVerdict verdict) { return counts_[static_cast<std::size_t>(verdict)]; }
 
   std::vector<Finding> findings_ = {};
   std::array<std::int64_t, 4> counts_ = {};

@@ -61,12 +61,6 @@ std::string StemOf(const std::string& name) {
   return split ? split->stem : name;
 }
 
-// One model: one file, or parts of the same stem.
-bool AreOneModel(const std::vector<std::string>& names) {
-  return std::ranges::all_of(
-      names, [&](const std::string& name) { return StemOf(name) == StemOf(names.front()); });
-}
-
 tl::unexpected<Error> SeveralModels(const std::string& path,
                                     const std::vector<std::string>& names) {
   const std::vector<std::string> first(
@@ -133,8 +127,8 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
     content.is_split = !content.files.empty() && ParseSplitName(content.files.front()).has_value();
   }
   if (!content.files.empty()) {
-    return AreOneModel(content.files) ? Result<FolderContent>(content)
-                                      : SeveralModels(path, content.files);
+    return ArePartsOfOne(content.files) ? Result<FolderContent>(content)
+                                        : SeveralModels(path, content.files);
   }
   for (const std::string_view ending : kOtherEndings) {
     const std::vector<std::string> others = WithEnding(names, ending);
@@ -149,6 +143,11 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
     return NoModel(path);
   }
   return content;
+}
+
+bool ArePartsOfOne(const std::vector<std::string>& names) {
+  return std::ranges::all_of(
+      names, [&](const std::string& name) { return StemOf(name) == StemOf(names.front()); });
 }
 
 }  // namespace fourpiles

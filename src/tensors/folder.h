@@ -21,4 +21,8 @@ struct FolderContent {
 // one that holds several models, of which one must be named (kUsage).
 Result<FolderContent> ModelFilesOf(const std::string& path);
 
+// Whether the names are those of one file, or of parts of the same model:
+// "model-00001-of-00004.safetensors" and "model-00002-of-00004.safetensors".
+bool ArePartsOfOne(const std::vector<std::string>& names);
+
 }  // namespace fourpiles

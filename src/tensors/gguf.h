@@ -12,7 +12,13 @@ namespace fourpiles {
 // "metadata_keys", "architecture" where it is named, "alignment", "data_start", "vocabulary" (the
 // length of tokenizer.ggml.tokens) where there is one, and for a part of a split model "split_no",
 // "split_count", "split_tensors". Kept in the metadata are scalars, strings up to 64 KiB and arrays
-// of up to 65,536 numbers; longer ones with their length alone.
+// of up to 65,536 numbers, 64 MiB in all; other arrays with their length alone.
+//
+// A warning stands where llama.cpp refuses a file that the text of the format allows, or where the
+// text forbids what harms nobody: odd keys, strings that are no UTF-8, bytes that nothing uses.
+// Strings in arrays are not looked at. Tensors of a type that is removed, unknown or a fork's are
+// listed, with a refusal; their bytes reach up to the next tensor. Listed tensors lie within the
+// file and do not overlap.
 FileReading ReadGguf(const ByteSource& source);
 
 }  // namespace fourpiles

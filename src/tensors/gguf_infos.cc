@@ -68,6 +68,12 @@ std::optional<std::uint64_t> Overlarge(const RawInfo& info) {
 // Elements, type and bytes of a tensor whose name and shape are set; or what is wrong with them,
 // where the rest of the error is up to the caller.
 Result<void> Measure(const RawInfo& info, const GgufType& type, FileTensor& tensor) {
+  if (tensor.name.empty()) {
+    return BadInput(
+        {.found = "an empty name",
+         .expected = "expected a name",
+         .hint = "padding may have been taken for a tensor: compare the number of tensors"});
+  }
   if (const auto dimension = Overlarge(info)) {
     return BadInput({.found = fmt::format("dimension overflow: {}", *dimension),
                      .expected = "expected at most 2^53"});
@@ -100,18 +106,18 @@ Result<void> Measure(const RawInfo& info, const GgufType& type, FileTensor& tens
 }
 
 // What ggml or the text of the format objects to, though the tensor can be read.
-void WarnOfOddities(const FileTensor& tensor, const std::string& where, FindingList& findings) {
+void WarnOfOddities(const FileTensor& tensor, std::string_view file, FindingList& findings) {
+  const auto where = [&] { return TensorWhere(file, tensor.name); };
   if (tensor.name.size() >= kGgmlNameBytes) {
-    findings.Warn({where, fmt::format("a name of {} bytes", tensor.name.size()),
+    findings.Warn({where(), fmt::format("a name of {} bytes", tensor.name.size()),
                    fmt::format("expected fewer than {}", kGgmlNameBytes),
                    std::string(kGgmlRefuses)});
   }
-  if (tensor.name.empty() || Utf8Prefix(tensor.name) != tensor.name.size()) {
-    findings.Warn({where, tensor.name.empty() ? "an empty name" : "a name that is no UTF-8",
-                   "expected UTF-8 text", ""});
+  if (Utf8Prefix(tensor.name) != tensor.name.size()) {
+    findings.Warn({where(), "a name that is no UTF-8", "expected UTF-8 text", ""});
   }
   if (tensor.shape.size() > kGgmlDimensions) {
-    findings.Warn({where, fmt::format("{} dimensions", tensor.shape.size()),
+    findings.Warn({where(), fmt::format("{} dimensions", tensor.shape.size()),
                    fmt::format("expected at most {}", kGgmlDimensions), std::string(kGgmlRefuses)});
   }
 }
@@ -120,23 +126,22 @@ std::optional<FileTensor> TensorOf(RawInfo info, const GgufType& type, std::stri
                                    FindingList& findings) {
   FileTensor tensor;
   tensor.name = std::move(info.name);
-  const std::string where = TensorWhere(file, tensor.name);
   if (auto measured = Measure(info, type, tensor); !measured) {
     ErrorText text = std::move(measured).error().text;
-    text.where = where;
+    text.where = TensorWhere(file, tensor.name);
     findings.Refuse(std::move(text));
     return std::nullopt;
   }
   if (info.offset > std::uint64_t{kLargestAmount}) {
-    findings.Refuse({where,
+    findings.Refuse({TensorWhere(file, tensor.name),
                      fmt::format("tensor data past the end of the file: offset {}", info.offset),
                      "expected an offset in the file", std::string(kCutHint)});
     return std::nullopt;
   }
   tensor.offset = static_cast<std::int64_t>(info.offset);
-  WarnOfOddities(tensor, where, findings);
+  WarnOfOddities(tensor, file, findings);
   if (!type.type) {
-    findings.Refuse({where, type.description, "expected a type of ggml",
+    findings.Refuse({TensorWhere(file, tensor.name), type.description, "expected a type of ggml",
                      "its bytes are counted up to the next tensor; its values cannot be read"});
   }
   return tensor;
@@ -310,7 +315,7 @@ std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& name
 
 Result<std::vector<FileTensor>> ReadGgufInfos(GgufStream& stream, std::int64_t count,
                                               std::int64_t& name_bytes, FindingList& findings) {
-  const GgufTypes types;
+  GgufTypes types;
   std::vector<FileTensor> tensors;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t place = stream.Place();
@@ -322,7 +327,7 @@ Result<std::vector<FileTensor>> ReadGgufInfos(GgufStream& stream, std::int64_t c
            .found = "names that are too long",
            .expected = fmt::format("expected at most {} bytes in all", kMostGgufNameBytes)});
     }
-    const GgufType type = types.Find(info.type);
+    const GgufType& type = types.Find(info.type);
     if (auto tensor = TensorOf(std::move(info), type, stream.Name(), findings)) {
       tensors.push_back(*std::move(tensor));
     }

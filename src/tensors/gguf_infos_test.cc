@@ -42,9 +42,6 @@ TEST(Gguf, WarnsOfWhatLlamaCppRefuses) {
       {Builder(1, 0).Info("a", {1, 1, 1, 1, 2}, 0, 0).Data(8),
        "a F32 [2,1,1,1,1,] 96+8\n",
        {"accept-with-warning: x: tensor \"a\" | 5 dimensions | expected at most 4 | " + ggml}},
-      {Builder(1, 0).Info("", {2}, 0, 0).Data(8),
-       " F32 [2,] 64+8\n",
-       {"accept-with-warning: x: tensor \"\" | an empty name | expected UTF-8 text | "}},
       {Builder(1, 0).Info("\xff", {2}, 0, 0).Data(8),
        "\xff F32 [2,] 64+8\n",
        {"accept-with-warning: x: tensor \"\xff\" | a name that is no UTF-8 | "
@@ -65,6 +62,10 @@ TEST(Gguf, RefusesTensorsThatCannotBeTrustedAndListsTheOthers) {
        "b Q4_0 [32,] 160+18\n",
        {"refuse: x: tensor \"a\" | rows of 33 elements | "
         "expected a multiple of 32, the block of Q4_0 | "}},
+      {Builder(2, 0).Info("a", {8}, 0, 0).Info("", {}, 0, 0).Data(32),
+       "a F32 [8,] 96+32\n",
+       {"refuse: x: tensor \"\" | an empty name | expected a name | "
+        "padding may have been taken for a tensor: compare the number of tensors"}},
       {Builder(1, 0).Info("a", {}, 2, 0).Data(32),
        "",
        {"refuse: x: tensor \"a\" | rows of 1 elements | "
@@ -127,6 +128,15 @@ TEST(Gguf, ListsUnknownTypesWithTheBytesUpToTheNextTensor) {
          "accept-with-warning: x: tensor \"a\" | infos out of order: its data lies before "
          "that of tensor \"last\" | expected infos in the order of the data | "
          "llama.cpp will refuse the file"}}});
+}
+
+TEST(Gguf, UnknownTypesAtOnePlaceOverlap) {
+  const FileReading reading =
+      ReadText(Builder(2, 0).Info("a", {8}, 1000, 0).Info("b", {8}, 1000, 0).Data(64));
+  EXPECT_EQ(ListText(reading), "a type 1000 [8,] 96+64\n");
+  EXPECT_EQ(Lines(reading).back(),
+            "refuse: x: tensor \"b\" | overlaps tensor \"a\": begins at byte 96 | "
+            "expected byte 160 or later | ");
 }
 
 TEST(Gguf, KeepsTheFirstFindingsOfManyAlike) {

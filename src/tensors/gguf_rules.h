@@ -33,7 +33,7 @@ inline std::string_view BrokenRule(const FileReading& reading, std::int64_t file
     if (const std::string_view rule = BrokenRule(tensor, file_bytes); !rule.empty()) {
       return rule;
     }
-    if (!tensor.type && WorstOf(reading.findings) != Verdict::kRefuse) {
+    if (!tensor.type && WorstOf(reading.findings) != FileVerdict::kRefuse) {
       return "unknown types are refused";
     }
     if (tensor.bytes > 0) {

@@ -12,6 +12,7 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kEnding = ".gguf";
+constexpr std::string_view kShardEnding = ".safetensors";
 constexpr std::string_view kBetween = "-of-";
 constexpr std::size_t kFewestDigits = 5;
 constexpr std::size_t kMostDigits = 9;
@@ -38,7 +39,7 @@ bool TakeEnding(std::string_view& text, std::string_view ending) {
 
 Finding Refusal(std::string_view where, std::string found, std::string expected,
                 std::string_view hint = "") {
-  return {Verdict::kRefuse,
+  return {FileVerdict::kRefuse,
           {std::string(where), std::move(found), std::move(expected), std::string(hint)}};
 }
 
@@ -118,7 +119,7 @@ bool CheckNumbers(const std::vector<Named>& named, std::vector<Finding>& finding
 
 std::optional<SplitName> ParseSplitName(std::string_view file_name) {
   std::string_view rest = file_name;
-  if (!TakeEnding(rest, kEnding)) {
+  if (!TakeEnding(rest, kEnding) && !TakeEnding(rest, kShardEnding)) {
     return std::nullopt;
   }
   const std::optional<std::int64_t> count = TakeNumber(rest);

@@ -23,7 +23,7 @@ struct SplitName {
   friend bool operator==(const SplitName&, const SplitName&) = default;
 };
 
-// Nothing: not the name of a part.
+// Nothing: not the name of a part. The shards of safetensors are named alike.
 std::optional<SplitName> ParseSplitName(std::string_view file_name);
 std::string SplitFileName(const SplitName& name);
 

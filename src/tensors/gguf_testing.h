@@ -91,6 +91,10 @@ class Builder {
     }
     return Number(type, 4).Number(offset, 8);
   }
+  Builder& Zeros(std::size_t count) {
+    text_.append(count, '\0');
+    return *this;
+  }
   // Padding up to the data, and the data.
   std::string Data(std::size_t bytes, std::size_t alignment = 32) const {
     std::string text = text_;

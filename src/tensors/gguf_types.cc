@@ -143,8 +143,12 @@ GgufTypes::GgufTypes() {
   }
 }
 
-GgufType GgufTypes::Find(std::uint32_t id) const {
-  return id < first_.size() ? first_[id] : GgufTypeOf(id);
+const GgufType& GgufTypes::Find(std::uint32_t id) {
+  if (id < first_.size()) {
+    return first_[id];
+  }
+  other_ = GgufTypeOf(id);
+  return other_;
 }
 
 }  // namespace fourpiles

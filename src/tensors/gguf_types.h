@@ -25,10 +25,12 @@ GgufType GgufTypeOf(std::uint32_t id);
 class GgufTypes {
  public:
   GgufTypes();
-  GgufType Find(std::uint32_t id) const;
+  // Valid up to the next call.
+  const GgufType& Find(std::uint32_t id);
 
  private:
-  std::vector<GgufType> first_;  // by id
+  std::vector<GgufType> first_ = {};  // by id
+  GgufType other_ = {};               // the last one that is not of ggml
 };
 
 }  // namespace fourpiles

@@ -29,14 +29,14 @@ TEST(GgufTypes, HaveTheBlocksOfGgml) {
       {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
       {41, "Q1_0", 128, 18},    {42, "Q2_0", 64, 18},
   };
-  const GgufTypes types;
+  GgufTypes types;
   std::size_t known = 0;
   for (std::uint32_t id = 0; id < 500; ++id) {
     known += types.Find(id).type.has_value() ? 1U : 0U;
   }
   EXPECT_EQ(known, std::size(kRows));
   for (const Row& row : kRows) {
-    const GgufType type = types.Find(row.id);
+    const GgufType& type = types.Find(row.id);
     EXPECT_EQ(type.dtype, row.dtype);
     ASSERT_TRUE(type.type.has_value()) << row.dtype;
     EXPECT_EQ(type.type->block_elements, row.elements) << row.dtype;

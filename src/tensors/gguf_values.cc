@@ -71,7 +71,7 @@ Json NumberJson(std::uint32_t type, std::uint64_t bits) {
 }
 
 Finding BadBool(std::string where, std::uint64_t value) {
-  return {Verdict::kRefuse,
+  return {FileVerdict::kRefuse,
           {.where = std::move(where),
            .found = fmt::format("a bool of {}", value),
            .expected = "expected 0 or 1"}};
@@ -185,7 +185,7 @@ Result<void> ReadText(GgufStream& stream, GgufRoom& room, GgufValue& value) {
   TRY(std::string text, stream.String(kMostGgufStringBytes, "a string"));
   const std::size_t well_formed = Utf8Prefix(text);
   if (well_formed != text.size()) {
-    value.finding = {Verdict::kAcceptWithWarning,
+    value.finding = {FileVerdict::kAcceptWithWarning,
                      {.where = stream.WhereAt(place),
                       .found = fmt::format("a string that is no UTF-8 at its byte {}", well_formed),
                       .hint = "it is shown with its bytes written out"}};

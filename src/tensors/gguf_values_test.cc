@@ -45,9 +45,7 @@ TEST(Gguf, KeepsShortArraysOfNumbersAndTheLengthOfOthers) {
   file.ArrayKey("bools", kGgufBool, 2).Number(0, 1).Number(1, 1);
   file.ArrayKey("texts", kGgufString, 1).Text("a");
   file.ArrayKey("long", kGgufUint8, 65537);
-  for (int i = 0; i < 65537; ++i) {
-    file.Number(1, 1);
-  }
+  file.Zeros(65537);
   file.Key("chat_template", std::string(65537, 'a'));
   file.ArrayKey("empty", kGgufUint8, 0);
   const FileReading reading = ReadText(file.Bytes());
@@ -67,9 +65,7 @@ TEST(Gguf, StopsKeepingArraysWhenThereAreManyLongOnes) {
   Builder file(0, kArrays);
   for (int i = 0; i < kArrays; ++i) {
     file.ArrayKey(fmt::format("k{}", i), kGgufUint8, 65536);
-    for (int j = 0; j < 65536 / 8; ++j) {
-      file.Number(0, 8);
-    }
+    file.Zeros(65536);
   }
   const FileReading reading = ReadText(file.Bytes());
   EXPECT_EQ(Lines(reading), LinesOf{});

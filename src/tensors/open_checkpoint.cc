@@ -21,7 +21,7 @@ constexpr std::int64_t kMostIndexBytes = 200'000'000;               // the large
 constexpr std::string_view kPointer = "Git LFS pointer";
 
 Finding Refusal(ErrorText text) {
-  return {.verdict = Verdict::kRefuse, .text = std::move(text)};
+  return {.verdict = FileVerdict::kRefuse, .text = std::move(text)};
 }
 
 std::string FolderOf(const std::string& path) {
@@ -65,7 +65,7 @@ void AddFileOfFolder(Checkpoint& checkpoint, const std::string& folder, const st
 }
 
 // The document of the folder, or null when there is none. One that cannot be read is a finding.
-Json ReadDocument(const std::string& folder, std::string_view name, Verdict when_bad,
+Json ReadDocument(const std::string& folder, std::string_view name, FileVerdict when_bad,
                   std::vector<Finding>& findings) {
   const std::string path = (std::filesystem::path(folder) / name).string();
   std::error_code error;
@@ -84,7 +84,7 @@ Json ReadDocument(const std::string& folder, std::string_view name, Verdict when
   return *document;
 }
 
-void ReadConfigs(Checkpoint& checkpoint, const std::string& folder, Verdict when_bad) {
+void ReadConfigs(Checkpoint& checkpoint, const std::string& folder, FileVerdict when_bad) {
   checkpoint.configs.config = ReadDocument(folder, "config.json", when_bad, checkpoint.findings);
   for (const char* name : {"hf_quant_config.json", "quantize_config.json", "quant_config.json"}) {
     if (checkpoint.configs.quantization.IsNull()) {
@@ -132,7 +132,7 @@ void TellMissing(const std::vector<std::string>& missing, std::size_t shards,
                  const std::string& where, Checkpoint& checkpoint) {
   if (missing.size() == shards && shards > 0) {
     checkpoint.findings.push_back(
-        {.verdict = Verdict::kReport,
+        {.verdict = FileVerdict::kReport,
          .text = {where, fmt::format("an index without its {} shards", shards),
                   "expected them in the same folder", "fetch the shards"}});
   } else if (!missing.empty()) {
@@ -164,7 +164,7 @@ Checkpoint OpenIndex(const std::string& path, std::string_view text) {
   }
   TellMissing(missing, index.shards.size(), path, checkpoint);
   TellPointersTogether(checkpoint, path);
-  if (missing.empty() && VerdictOf(checkpoint) != Verdict::kRefuse) {
+  if (missing.empty() && VerdictOf(checkpoint) != FileVerdict::kRefuse) {
     for (Finding& finding : CheckAgainstIndex(index, checkpoint.tensors, path)) {
       checkpoint.findings.push_back(std::move(finding));
     }
@@ -192,7 +192,7 @@ Result<Checkpoint> OpenFolder(const std::string& path) {
     TRY(const std::string text, ReadWholeFile(source, kMostIndexBytes));
     Checkpoint checkpoint = OpenIndex((std::filesystem::path(path) / content.index).string(), text);
     checkpoint.path = path;
-    ReadConfigs(checkpoint, path, Verdict::kRefuse);
+    ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
     return checkpoint;
   }
   Checkpoint checkpoint = {.path = path};
@@ -203,7 +203,7 @@ Result<Checkpoint> OpenFolder(const std::string& path) {
   if (content.is_split) {
     CheckParts(checkpoint);
   }
-  ReadConfigs(checkpoint, path, Verdict::kRefuse);
+  ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
   return checkpoint;
 }
 
@@ -228,7 +228,7 @@ Result<Checkpoint> OpenDocument(const std::string& path, const ByteSource& sourc
   TRY(const std::string text, ReadWholeFile(source, kMostIndexBytes));
   if (path.ends_with(".index.json")) {
     Checkpoint checkpoint = OpenIndex(path, text);
-    ReadConfigs(checkpoint, FolderOf(path), Verdict::kAcceptWithWarning);
+    ReadConfigs(checkpoint, FolderOf(path), FileVerdict::kAcceptWithWarning);
     return checkpoint;
   }
   if (text.size() > static_cast<std::size_t>(kMostDocumentBytes)) {
@@ -244,8 +244,8 @@ Result<Checkpoint> OpenDocument(const std::string& path, const ByteSource& sourc
 
 }  // namespace
 
-Verdict VerdictOf(const Checkpoint& checkpoint) {
-  Verdict worst = WorstOf(checkpoint.findings);
+FileVerdict VerdictOf(const Checkpoint& checkpoint) {
+  FileVerdict worst = WorstOf(checkpoint.findings);
   for (const CheckpointFile& file : checkpoint.files) {
     worst = std::max(worst, WorstOf(file.findings));
   }
@@ -264,7 +264,7 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
   Checkpoint checkpoint = {.path = path};
   AddFile(checkpoint, NameOf(path), std::make_shared<FileSource>(std::move(source)));
   if (checkpoint.files.front().format == "safetensors") {
-    ReadConfigs(checkpoint, FolderOf(path), Verdict::kAcceptWithWarning);
+    ReadConfigs(checkpoint, FolderOf(path), FileVerdict::kAcceptWithWarning);
   }
   return checkpoint;
 }
@@ -278,7 +278,7 @@ Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths) {
   if (checkpoint.files.front().format == "gguf") {
     CheckParts(checkpoint);
   } else {
-    ReadConfigs(checkpoint, FolderOf(paths.front()), Verdict::kAcceptWithWarning);
+    ReadConfigs(checkpoint, FolderOf(paths.front()), FileVerdict::kAcceptWithWarning);
   }
   return checkpoint;
 }

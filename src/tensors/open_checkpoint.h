@@ -44,7 +44,7 @@ struct Checkpoint {
 };
 
 // The worst finding of all files and of the set.
-Verdict VerdictOf(const Checkpoint& checkpoint);
+FileVerdict VerdictOf(const Checkpoint& checkpoint);
 
 // Opens a file of tensors, an index with its shards, a config.json, or a folder that has one of
 // these, each recognised by its content. Files that another file names lie within its folder, and

@@ -15,13 +15,13 @@ using OpenCheckpointTest = FolderTest;
 
 std::string FirstRefusal(const Checkpoint& checkpoint) {
   for (const Finding& finding : checkpoint.findings) {
-    if (finding.verdict >= Verdict::kReport) {
+    if (finding.verdict >= FileVerdict::kReport) {
       return finding.text.found;
     }
   }
   for (const CheckpointFile& file : checkpoint.files) {
     for (const Finding& finding : file.findings) {
-      if (finding.verdict >= Verdict::kReport) {
+      if (finding.verdict >= FileVerdict::kReport) {
         return finding.text.found;
       }
     }
@@ -64,7 +64,7 @@ TEST_F(OpenCheckpointTest, ReportsAnIndexWithoutAnyShard) {
                R"("weight_map":{"a":"x-1.safetensors","b":"x-2.safetensors"}})");
   const auto checkpoint = OpenCheckpoint(index);
   ASSERT_TRUE(checkpoint.has_value());
-  EXPECT_EQ(VerdictOf(*checkpoint), Verdict::kReport);
+  EXPECT_EQ(VerdictOf(*checkpoint), FileVerdict::kReport);
   EXPECT_EQ(FirstRefusal(*checkpoint), "an index without its 2 shards");
   EXPECT_EQ(WriteJson(checkpoint->facts),
             "{\n  \"total_size\": 8,\n  \"total_parameters\": 2,\n  \"entries\": 2,\n  \"shards\": "
@@ -83,7 +83,7 @@ TEST_F(OpenCheckpointTest, TellsGitLfsPointersTogether) {
   ASSERT_TRUE(checkpoint.has_value());
   EXPECT_EQ(FirstRefusal(*checkpoint),
             "2 of 2 files are Git LFS pointers, which stand for 10000000000 bytes");
-  EXPECT_EQ(VerdictOf(*checkpoint), Verdict::kRefuse);
+  EXPECT_EQ(VerdictOf(*checkpoint), FileVerdict::kRefuse);
 }
 
 TEST_F(OpenCheckpointTest, NamesWhatItDoesNotRead) {
@@ -115,7 +115,7 @@ TEST_F(OpenCheckpointTest, GoesByContentAndWarnsOfTheEnding) {
   const auto checkpoint = OpenCheckpoint(MakeFile("a.gguf", kOneFloat));
   ASSERT_TRUE(checkpoint.has_value());
   EXPECT_EQ(checkpoint->tensors.size(), 1U);
-  EXPECT_EQ(VerdictOf(*checkpoint), Verdict::kAcceptWithWarning);
+  EXPECT_EQ(VerdictOf(*checkpoint), FileVerdict::kAcceptWithWarning);
 }
 
 TEST_F(OpenCheckpointTest, ChoosesTheModelOfAFolder) {

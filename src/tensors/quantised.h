@@ -54,8 +54,10 @@ struct StoredWeights {
   std::vector<std::string> notes = {};
 };
 
-// The evidence, in this order: the checkpoint's config files, the shapes of the tensors beside each
-// other, their names.
+// The evidence: the checkpoint's config files, the shapes of the tensors beside each other, their
+// names. Each layer is judged by the tensors that it has, so that lists of modules that stay as
+// they are need no matching; where the shapes prove something else than the config files declare,
+// they count. Tensors of float types alone, with nothing declared, cost no look at a name.
 StoredWeights StoredWeightsOf(const Checkpoint& checkpoint);
 
 }  // namespace fourpiles

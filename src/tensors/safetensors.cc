@@ -88,7 +88,7 @@ class HeaderReader {
       return Finish();
     }
     if (!header_.starts_with('{')) {
-      Add(Verdict::kAcceptWithWarning, "header", "white space before the first brace",
+      Add(FileVerdict::kAcceptWithWarning, "header", "white space before the first brace",
           "the format says the header begins with \"{\"");
     }
     reading_.tensors.reserve(document->Root().Count());
@@ -116,7 +116,7 @@ class HeaderReader {
     return std::move(reading_);
   }
 
-  void Add(Verdict verdict, std::string_view where, std::string found, std::string expected,
+  void Add(FileVerdict verdict, std::string_view where, std::string found, std::string expected,
            std::string_view hint = {}) {
     findings_.Add({.verdict = verdict,
                    .text = {.where = fmt::format("{}: {}", name_, where),
@@ -126,7 +126,7 @@ class HeaderReader {
   }
   void Refuse(std::string_view where, std::string found, std::string expected,
               std::string_view hint = {}) {
-    Add(Verdict::kRefuse, where, std::move(found), std::move(expected), hint);
+    Add(FileVerdict::kRefuse, where, std::move(found), std::move(expected), hint);
   }
   void RefuseTensor(std::string_view tensor, std::string found, std::string expected) {
     Refuse(fmt::format("tensor \"{}\"", tensor), std::move(found), std::move(expected));
@@ -319,7 +319,7 @@ class HeaderReader {
 FileReading Refused(const ByteSource& source, ErrorText text) {
   text.where = fmt::format("{}: {}", source.Name(), text.where);
   return {.format = "safetensors",
-          .findings = {{.verdict = Verdict::kRefuse, .text = std::move(text)}}};
+          .findings = {{.verdict = FileVerdict::kRefuse, .text = std::move(text)}}};
 }
 
 }  // namespace
@@ -332,7 +332,7 @@ FileReading ReadSafetensors(const ByteSource& source) {
   }
   std::array<std::byte, kLengthBytes> bytes = {};
   if (const auto read = source.ReadAt(0, bytes); !read) {
-    return {.format = "safetensors", .findings = {{Verdict::kRefuse, read.error().text}}};
+    return {.format = "safetensors", .findings = {{FileVerdict::kRefuse, read.error().text}}};
   }
   std::uint64_t length = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) {
@@ -352,7 +352,7 @@ FileReading ReadSafetensors(const ByteSource& source) {
   std::string header(static_cast<std::size_t>(header_bytes), '\0');
   if (const auto read = source.ReadAt(kLengthBytes, std::as_writable_bytes(std::span(header)));
       !read) {
-    return {.format = "safetensors", .findings = {{Verdict::kRefuse, read.error().text}}};
+    return {.format = "safetensors", .findings = {{FileVerdict::kRefuse, read.error().text}}};
   }
   FileReading reading = HeaderReader(source, header).Read();
   reading.facts = {{"header_bytes", header_bytes}, {"data_start", kLengthBytes + header_bytes}};

@@ -14,7 +14,7 @@ namespace {
 // Real ones reach 60 MB and 497,000 entries.
 constexpr JsonLimits kLimits = {.bytes = 200'000'000};
 
-Finding Found(Verdict verdict, std::string_view where, std::string found, std::string expected) {
+Finding Found(FileVerdict verdict, std::string_view where, std::string found, std::string expected) {
   return {
       .verdict = verdict,
       .text = {
@@ -77,7 +77,7 @@ void CheckTotalSize(const SafetensorsIndex& index, const std::vector<FileTensor>
     bytes = bytes + tensor.bytes;
   }
   if (total != index.facts.end() && *total->second.AsInteger() != OrLargest(bytes)) {
-    findings.push_back(Found(Verdict::kAcceptWithWarning, where,
+    findings.push_back(Found(FileVerdict::kAcceptWithWarning, where,
                              fmt::format("total_size {}", *total->second.AsInteger()),
                              fmt::format("the tensors have {} bytes", OrLargest(bytes))));
   }
@@ -93,7 +93,7 @@ SafetensorsIndex ReadSafetensorsIndex(std::string_view text, std::string_view wh
   SafetensorsIndex index;
   const auto document = JsonDocument::Read(text, where, kLimits);
   if (!document) {
-    index.findings.push_back({.verdict = Verdict::kRefuse, .text = document.error().text});
+    index.findings.push_back({.verdict = FileVerdict::kRefuse, .text = document.error().text});
     return index;
   }
   std::vector<std::pair<std::string, std::string>> named;
@@ -150,17 +150,17 @@ std::vector<Finding> CheckAgainstIndex(const SafetensorsIndex& index,
   }
   std::vector<Finding> findings;
   if (absent.count > 0) {
-    findings.push_back(Found(Verdict::kRefuse, where,
+    findings.push_back(Found(FileVerdict::kRefuse, where,
                              Several(absent.count, absent.first) + " not in the shard it names",
                              "expected every tensor of the index in its shard"));
   }
   if (unlisted.count > 0) {
-    findings.push_back(Found(Verdict::kAcceptWithWarning, where,
+    findings.push_back(Found(FileVerdict::kAcceptWithWarning, where,
                              Several(unlisted.count, unlisted.first) + " in a shard alone",
                              "expected every tensor of the shards in the index"));
   }
   if (twice.count > 0) {
-    findings.push_back(Found(Verdict::kAcceptWithWarning, where,
+    findings.push_back(Found(FileVerdict::kAcceptWithWarning, where,
                              Several(twice.count, twice.first) + " in two shards",
                              "expected each tensor once"));
   }
