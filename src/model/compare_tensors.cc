@@ -28,7 +28,8 @@ struct Expected {
   std::int64_t sources = 0;              // how many those are
   Checked elements = 0;                  // in them
   std::vector<std::int64_t> shape = {};  // of the last of them
-  std::set<std::int64_t> copies = {};    // found one by one
+  bool packed = false;
+  std::set<std::int64_t> copies = {};  // found one by one
 };
 
 // Where a name of the file stands in the network.
@@ -54,11 +55,6 @@ class Index {
   }
 
   std::vector<Expected>& All() { return expected_; }
-  bool HasEnding(std::string_view end) const {
-    return std::ranges::any_of(places_,
-                               [end](const auto& one) { return one.first.ends_with(end); });
-  }
-
   std::optional<Place> Find(const std::string& name) const {
     if (const auto place = places_.find(name); place != places_.end()) {
       return Place{.expected = place->second};
@@ -174,7 +170,15 @@ bool SameNumber(const Checked& a, const Checked& b) {
 class Comparison {
  public:
   Comparison(const Network& network, const std::vector<LogicalTensor>& tensors, ShapeRule rule)
-      : network_(network), tensors_(tensors), rule_(rule), index_(network) {}
+      : network_(network), tensors_(tensors), rule_(rule), index_(network) {
+    for (const Block& block : network.blocks) {
+      const std::size_t place = block.name.find("{}");
+      if (place != std::string::npos) {
+        layers_.insert(block.name.substr(0, place));
+      }
+      has_head_ = has_head_ || IsHead(block.name + ".weight");
+    }
+  }
 
   std::vector<std::string> Differences() {
     const Renaming& renaming = BestRenaming();
@@ -197,19 +201,20 @@ class Comparison {
   }
 
  private:
+  // Tried on some of the tensors, from all over the file.
   const Renaming& BestRenaming() const {
+    constexpr std::size_t kTried = 2000;
+    const std::size_t step = tensors_.size() / kTried + 1;
     const Renaming* best = &kRenamings[0];
-    std::int64_t most = -1;
+    std::size_t most = 0;
     for (const Renaming& renaming : kRenamings) {
-      const auto found = std::ranges::count_if(tensors_, [&](const LogicalTensor& tensor) {
-        return index_.Find(Renamed(tensor.name, renaming)).has_value();
-      });
+      std::size_t found = 0;
+      for (std::size_t i = 0; i < tensors_.size(); i += step) {
+        found += index_.Find(Renamed(tensors_[i].name, renaming)) ? 1 : 0;
+      }
       if (found > most) {
         most = found;
         best = &renaming;
-      }
-      if (most == std::ssize(tensors_)) {
-        break;
       }
     }
     return *best;
@@ -226,6 +231,7 @@ class Comparison {
       expected.whole = true;
       ++expected.sources;
       expected.shape = tensor.shape;
+      expected.packed = tensor.packed;
       expected.elements =
           expected.elements +
           (tensor.shape_known ? fourpiles::ElementsOf(tensor.shape) : CopiesOf(parameter));
@@ -234,7 +240,7 @@ class Comparison {
     if (!expected.copies.insert(place.copy).second) {
       return false;
     }
-    if (tensor.shape_known && !SameShape(tensor.shape, parameter.shape)) {
+    if (tensor.shape_known && !SameShape(tensor.shape, parameter.shape, tensor.packed)) {
       AddWrong(tensor.name, tensor.shape, parameter.shape);
     }
     return true;
@@ -281,8 +287,8 @@ class Comparison {
     return fourpiles::ElementsOf(parameter.shape) * parameter.copies;
   }
 
-  bool SameShape(std::vector<std::int64_t> a, std::vector<std::int64_t> b) const {
-    if (rule_ == ShapeRule::kExact) {
+  bool SameShape(std::vector<std::int64_t> a, std::vector<std::int64_t> b, bool packed) const {
+    if (rule_ == ShapeRule::kExact && !packed) {
       return a == b;
     }
     if (!SameNumber(fourpiles::ElementsOf(a), fourpiles::ElementsOf(b))) {
@@ -306,7 +312,7 @@ class Comparison {
     }
     if (rule_ == ShapeRule::kExact && parameter.copies == 1) {
       if (expected.sources == 1 && !expected.shape.empty() &&
-          !SameShape(expected.shape, parameter.shape)) {
+          !SameShape(expected.shape, parameter.shape, expected.packed)) {
         AddWrong(name, expected.shape, parameter.shape);
       }
       return;
@@ -316,7 +322,7 @@ class Comparison {
                          OrLargest(CopiesOf(parameter)))]
           .Add(name);
     } else if (expected.sources == 1 && parameter.copies == 1 &&
-               !SameShape(expected.shape, parameter.shape)) {
+               !SameShape(expected.shape, parameter.shape, expected.packed)) {
       AddWrong(name, expected.shape, parameter.shape);
     }
   }
@@ -373,10 +379,8 @@ class Comparison {
     if (std::ranges::any_of(kBuffers, is_end)) {
       return true;
     }
-    for (const std::string_view head : {"lm_head.weight", "embed_out.weight"}) {
-      if (name.ends_with(head) && !index_.HasEnding(head)) {
-        return true;
-      }
+    if (!has_head_ && IsHead(name)) {
+      return true;
     }
     return (LeavesOut("multi-token-prediction") && IsOfPrediction(name)) ||
            (LeavesOut("all but the language model") && IsOutside(name)) ||
@@ -391,13 +395,12 @@ class Comparison {
 
   // The number of the layer that a tensor belongs to.
   std::optional<std::int64_t> IsInLayer(std::string_view name) const {
-    for (const Block& block : network_.blocks) {
-      const std::size_t place = block.name.find("{}");
-      if (place == std::string::npos || !name.starts_with(block.name.substr(0, place))) {
-        continue;
+    for (const std::string& prefix : layers_) {
+      if (name.starts_with(prefix)) {
+        const std::size_t place = prefix.size();
+        const NamePattern part = PatternOf(name.substr(place, name.find('.', place) - place));
+        return part.numbers.empty() ? std::nullopt : std::optional(part.numbers.front());
       }
-      const NamePattern part = PatternOf(name.substr(place, name.find('.', place) - place));
-      return part.numbers.empty() ? std::nullopt : std::optional(part.numbers.front());
     }
     return std::nullopt;
   }
@@ -407,6 +410,10 @@ class Comparison {
            name.find("mtp_") != std::string_view::npos ||
            name.find(".nextn.") != std::string_view::npos ||
            IsInLayer(name).value_or(-1) >= network_.num_hidden_layers.value_or(0);
+  }
+
+  static bool IsHead(std::string_view name) {
+    return name.ends_with("lm_head.weight") || name.ends_with("embed_out.weight");
   }
 
   bool IsOutside(std::string_view name) const {
@@ -450,6 +457,8 @@ class Comparison {
   const std::vector<LogicalTensor>& tensors_;
   ShapeRule rule_;
   Index index_;
+  std::set<std::string> layers_;  // names of blocks, up to the number of the layer
+  bool has_head_ = false;
   TensorGroups missing_;
   TensorGroups unexpected_;
   std::map<std::string, TensorGroups> wrong_;  // by what is wrong

@@ -98,6 +98,10 @@ TEST(CompareTensors, TellsOtherShapes) {
   Find(tensors, "model.layers.0.mlp.up_proj.weight").shape = {32, 256};
   EXPECT_EQ(DifferencesFrom(network, tensors, ShapeRule::kElements),
             Lines{"model.layers.0.mlp.up_proj.weight has shape [32, 256], expected [128, 64]"});
+  Find(tensors, "model.layers.0.mlp.up_proj.weight").packed = true;
+  Find(tensors, "model.layers.0.mlp.up_proj.weight").shape = {64, 128};
+  Find(tensors, "model.layers.1.mlp.up_proj.weight").shape = {128, 64};
+  EXPECT_EQ(DifferencesFrom(network, tensors), Lines{});
   Find(tensors, "model.layers.0.mlp.up_proj.weight").shape_known = false;
   Find(tensors, "model.layers.0.mlp.up_proj.weight").shape = {};
   Find(tensors, "model.layers.1.mlp.up_proj.weight").shape = {128, 64};

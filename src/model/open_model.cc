@@ -91,7 +91,7 @@ std::vector<std::string> FileWarnings(const Checkpoint& checkpoint) {
 
 tl::unexpected<Error> FirstRefusal(const Checkpoint& checkpoint) {
   const std::vector<Finding> findings = FindingsOf(checkpoint);
-  const auto refusal = std::ranges::find(findings, Verdict::kRefuse, &Finding::verdict);
+  const auto refusal = std::ranges::find(findings, FileVerdict::kRefuse, &Finding::verdict);
   ErrorText text = refusal == findings.end() ? ErrorText{.found = "damaged"} : refusal->text;
   if (text.where.empty()) {
     text.where = checkpoint.path;
@@ -114,8 +114,10 @@ std::vector<LogicalTensor> LogicalTensors(const Checkpoint& checkpoint,
     }
   }
   for (const StoredWeight& weight : stored.weights) {
-    tensors.push_back(
-        {.name = weight.name, .shape = weight.shape, .shape_known = !weight.shape.empty()});
+    tensors.push_back({.name = weight.name,
+                       .shape = weight.shape,
+                       .shape_known = !weight.shape.empty(),
+                       .packed = true});
   }
   return tensors;
 }
@@ -219,7 +221,7 @@ bool HasTensors(const Result<FolderContent>& content) {
 bool IsNotFetched(const Checkpoint& checkpoint) {
   const bool pointers = std::ranges::any_of(
       checkpoint.facts, [](const Json::Member& fact) { return fact.first == "pointers"; });
-  return checkpoint.tensors.empty() && (pointers || VerdictOf(checkpoint) != Verdict::kRefuse);
+  return checkpoint.tensors.empty() && (pointers || VerdictOf(checkpoint) != FileVerdict::kRefuse);
 }
 
 }  // namespace
@@ -245,7 +247,7 @@ Result<Model> OpenModel(const std::string& path) {
     model.warnings = FileWarnings(checkpoint);
     return model;
   }
-  if (VerdictOf(checkpoint) == Verdict::kRefuse) {
+  if (VerdictOf(checkpoint) == FileVerdict::kRefuse) {
     return FirstRefusal(checkpoint);
   }
   return FromCheckpoint(checkpoint, path, config);

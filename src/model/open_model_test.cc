@@ -156,8 +156,9 @@ std::string Gguf(const std::vector<std::pair<std::string, std::uint32_t>>& keys,
     text += GgufText(key) + LittleEndian(kUint32, 4) + LittleEndian(value, 4);
   }
   std::uint64_t data = 0;
-  for (const auto& [name, shape, known] : tensors) {
-    text += GgufText(name) + LittleEndian(shape.size(), 4);
+  for (const LogicalTensor& tensor : tensors) {
+    const std::vector<std::int64_t>& shape = tensor.shape;
+    text += GgufText(tensor.name) + LittleEndian(shape.size(), 4);
     for (std::size_t i = shape.size(); i-- > 0;) {
       text += LittleEndian(static_cast<std::uint64_t>(shape[i]), 8);
     }

@@ -39,7 +39,7 @@ struct Budget {
   Bytes state = Bytes(0);
   Bytes saved_activations = Bytes(0);  // kept when the forward pass ends, without the inputs
   Band total = {};
-  std::optional<Fit> verdict = {};        // with a device
+  std::optional<Fit> verdict = {};            // with a device
   std::optional<Bytes> headroom = {};         // memory − total expected
   std::optional<std::int64_t> solution = {};  // with --solve: what was found, if anything fits
   std::optional<ServingFigures> serving = {};
