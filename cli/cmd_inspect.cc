@@ -92,7 +92,9 @@ Result<Answer> Run(const Arguments& arguments) {
   const auto paths = arguments.All("PATH");
   const auto filters = arguments.All("--filter");
   TRY(const InventoryOrder order, OrderOf(arguments));
-  const InventoryChoice choice = {.filters = {filters.begin(), filters.end()}, .order = order};
+  const InventoryChoice choice = {.filters = {filters.begin(), filters.end()},
+                                  .order = order,
+                                  .sort_rows = arguments.Has("--all")};
   const std::vector<std::string> given(paths.begin(), paths.end());
   if (given.size() == 2 && !ArePartsOfOne(given)) {
     TRY(Checkpoint first, OpenCheckpoint(given[0]));

@@ -1,9 +1,10 @@
-// ReadJson against nlohmann's parser: both take the same documents for JSON and read the same
-// values from them, but for what ReadJson refuses on top. And what WriteJson writes reads back the
-// same.
+// ReadJson and JsonScanner against nlohmann's parser: all take the same documents for JSON and read
+// the same values from them, but for what ReadJson refuses on top. And what WriteJson writes reads
+// back the same.
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "base/json_scanner.h"
 
 namespace fourpiles {
 namespace {
@@ -88,6 +90,14 @@ bool Same(const Json& ours, const ordered_json& theirs) {
   return ours.AsObject() == nullptr ? theirs.is_null() : SameObject(*ours.AsObject(), theirs);
 }
 
+// Whether the scanner takes the text for JSON. It knows nothing of duplicate keys.
+bool IsScanned(std::string_view text) {
+  const MemorySource source("x", std::as_bytes(std::span(text)));
+  JsonScanner json(source, 0, source.Size());
+  json.SkipValue();
+  return json.Finish();
+}
+
 void Compare(std::string_view text) {
   const Result<Json> ours = ReadJson(text, "x");
   Excess excess;
@@ -97,6 +107,10 @@ void Compare(std::string_view text) {
       !theirs.is_discarded() && !excess.has_duplicate && excess.depth <= JsonLimits{}.depth &&
       text.find('\0') == std::string_view::npos && !text.starts_with("\xEF\xBB\xBF");
   CHECK(ours.has_value() == acceptable);
+  // A number too large for a double is one by its grammar, which is all that the scanner knows.
+  const bool has_exponent = text.find_first_of("eE") != std::string_view::npos || text.size() > 300;
+  CHECK(!IsScanned(text) || !theirs.is_discarded() || has_exponent);
+  CHECK(!ours || IsScanned(text));
   if (ours) {
     CHECK(Same(*ours, theirs));
     CHECK(Same(*ReadJson(WriteJson(*ours), "x"), theirs));

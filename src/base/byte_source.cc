@@ -131,6 +131,9 @@ Result<FileSource> FileSource::OpenWithin(const std::string& folder, std::string
     const std::string step(name.substr(0, slash));
     place.Become(
         openat(place.Number(), step.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (place.Number() < 0) {
+      return Unopened(path, errno);
+    }
     name.remove_prefix(slash + 1);
   }
   if (place.Number() < 0) {

@@ -66,7 +66,7 @@ struct JsonLimits {
   std::int64_t bytes = 100'000'000;  // what the safetensors library takes as a header
   int depth = 64;
   // NaN, Infinity and -Infinity are numbers too, as Python's json module writes them. JSON has none
-  // of them (RFC 8259, section 6). JsonDocument never takes them.
+  // of them (RFC 8259, section 6). JsonScanner never takes them.
   bool non_finite = false;
 };
 

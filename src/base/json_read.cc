@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/json_fault.h"
+#include "base/json_number.h"
 #include "base/try.h"
 
 namespace fourpiles {
@@ -42,40 +43,11 @@ std::size_t FirstDuplicate(const Json::Object& members) {
   return first;
 }
 
-// Takes digits off the front of `text`; how many there were.
-std::size_t TakeDigits(std::string_view& text) {
-  const std::size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
-  text.remove_prefix(count);
-  return count;
-}
-
-// RFC 8259's grammar: -? (0 | [1-9][0-9]*) (\.[0-9]+)? ([eE][+-]?[0-9]+)?
-bool IsNumber(std::string_view text) {
-  text.remove_prefix(text.starts_with('-') ? 1 : 0);
-  const bool zero_first = text.starts_with('0');
-  const std::size_t whole_digits = TakeDigits(text);
-  if (whole_digits == 0 || (zero_first && whole_digits > 1)) {
-    return false;
-  }
-  if (text.starts_with('.')) {
-    text.remove_prefix(1);
-    if (TakeDigits(text) == 0) {
-      return false;
-    }
-  }
-  if (text.starts_with('e') || text.starts_with('E')) {
-    text.remove_prefix(1);
-    text.remove_prefix(text.starts_with('+') || text.starts_with('-') ? 1 : 0);
-    return TakeDigits(text) > 0 && text.empty();
-  }
-  return text.empty();
-}
-
 // The number, or null if the text is none or lies beyond what a double holds. Not left to simdjson:
 // its on-demand reader (3.0.1) gives wrong values for some decimals of more than 19 digits, and has
 // none for integers beyond 64 bits.
 Json NumberOf(const std::string& text) {
-  if (!IsNumber(text)) {
+  if (!IsJsonNumber(text)) {
     return {};
   }
   std::int64_t integer = 0;

@@ -1,6 +1,8 @@
 #include "formats/stored_type.h"
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "base/ascii.h"
 #include "formats/storage.h"
@@ -20,7 +22,7 @@ constexpr StoredType Block(std::string_view name, int elements, int bytes) {
   return {name, {}, elements, bytes * 8, kGgml};
 }
 
-constexpr StoredType kStoredTypes[] = {
+constexpr StoredType kOtherTypes[] = {
     Plain("bool", "", 8),
     Plain("int8", "i8", 8),
     Plain("uint8", "u8", 8),
@@ -66,22 +68,30 @@ constexpr StoredType kStoredTypes[] = {
 }  // namespace
 
 std::span<const StoredType> StoredTypes() {
-  return kStoredTypes;
+  static const std::vector<StoredType> types = [] {
+    std::vector<StoredType> all;
+    for (const NumberFormat& format : Formats()) {
+      all.push_back(
+          {.name = format.name, .block_bits = StorageBits(format), .source = format.source});
+    }
+    std::ranges::copy(kOtherTypes, std::back_inserter(all));
+    return all;
+  }();
+  return types;
 }
 
-std::optional<StoredType> FindStoredType(std::string_view name) {
-  const std::string lower = LowerCase(name);
-  const auto* const found = std::ranges::find_if(kStoredTypes, [&](const StoredType& type) {
-    return type.name == lower || (!type.alias.empty() && type.alias == lower);
-  });
-  if (found != std::end(kStoredTypes)) {
-    return *found;
+const StoredType* FindStoredType(std::string_view name) {
+  const auto named = [](std::string_view wanted) {
+    const auto found = std::ranges::find_if(StoredTypes(), [&](const StoredType& type) {
+      return type.name == wanted || (!type.alias.empty() && type.alias == wanted);
+    });
+    return found == StoredTypes().end() ? nullptr : &*found;
+  };
+  if (const StoredType* type = named(LowerCase(name))) {
+    return type;
   }
-  if (const auto format = FindFormat(name)) {
-    return StoredType{
-        .name = format->name, .block_bits = StorageBits(*format), .source = format->source};
-  }
-  return std::nullopt;
+  const auto format = FindFormat(name);  // by an alias of its own
+  return format ? named(format->name) : nullptr;
 }
 
 Checked StorageBytes(Checked elements, const StoredType& type) {

@@ -4,7 +4,6 @@
 // that only the emulation knows has a NumberFormat; whatever a tensor can be stored in has one of
 // these.
 
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -18,15 +17,13 @@ struct StoredType {
   int block_elements = 1;
   int block_bits = 0;  // of one block, its scales included
   std::string_view source = {};
-
-  friend bool operator==(const StoredType& a, const StoredType& b) { return a.name == b.name; }
 };
 
-// Those that are no NumberFormat: integers, bool, complex, and the blocks of ggml.
+// All of them: the named NumberFormats, integers, bool, complex, and the blocks of ggml.
 std::span<const StoredType> StoredTypes();
 
-// The type of that name or alias, whatever the case; every named NumberFormat is one too.
-std::optional<StoredType> FindStoredType(std::string_view name);
+// The type of that name or alias, whatever the case; nullptr: there is none.
+const StoredType* FindStoredType(std::string_view name);
 
 // Bytes of so many elements, the last one filled up once. Elements are a multiple of the block's.
 Checked StorageBytes(Checked elements, const StoredType& type);

@@ -10,7 +10,7 @@ TEST(StoredType, IsFoundByNameAndAlias) {
   EXPECT_EQ(FindStoredType("I8")->name, "int8");
   EXPECT_EQ(FindStoredType("BF16")->name, "bfloat16");
   EXPECT_EQ(FindStoredType("f4_e2m1")->name, "float4_e2m1fn");
-  EXPECT_FALSE(FindStoredType("q4_9").has_value());
+  EXPECT_EQ(FindStoredType("q4_9"), nullptr);
 }
 
 // ggml-common.h: sizeof(block_q4_K) == 2 * sizeof(ggml_half) + K_SCALE_SIZE + QK_K / 2 = 144.

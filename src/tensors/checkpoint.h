@@ -8,7 +8,6 @@
 //   Checkpoint → StoredWeights    what packed tensors mean (quantised.h)
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,9 +36,9 @@ struct Finding {
 };
 
 struct FileTensor {
-  std::string name = {};   // as in the file: any bytes, to be escaped when printed
-  std::string dtype = {};  // the file's own word for its type: "BF16", "Q4_K", "type 97"
-  std::optional<StoredType> type = {};   // nothing: unknown
+  std::string name = {};             // as in the file: any bytes, to be escaped when printed
+  std::string dtype = {};            // the file's own word for its type: "BF16", "Q4_K", "type 97"
+  const StoredType* type = nullptr;  // nullptr: unknown
   std::vector<std::int64_t> shape = {};  // the slowest dimension first; empty: one element
   std::int64_t elements = 0;
   std::int64_t bytes = 0;   // in the file

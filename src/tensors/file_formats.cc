@@ -143,12 +143,12 @@ std::string BeginningOf(const ByteSource& source) {
 }
 
 FileReading Refused(std::string_view format, ErrorText text) {
-  return {.format = format, .findings = {{.verdict = FileVerdict::kRefuse, .text = std::move(text)}}};
+  return {.format = format,
+          .findings = {{.verdict = FileVerdict::kRefuse, .text = std::move(text)}}};
 }
 
 std::string WithArticle(std::string_view noun) {
-  const bool vowel =
-      std::string_view("AEHIOaeiox").find(noun.front()) != std::string_view::npos;
+  const bool vowel = std::string_view("AEHIOaeiox").find(noun.front()) != std::string_view::npos;
   return fmt::format("{} {}", vowel ? "an" : "a", noun);
 }
 

@@ -120,8 +120,8 @@ GgufType GgufTypeOf(std::uint32_t id) {
   const std::string description = fmt::format("tensor type {}", id);
   const auto* const known = std::ranges::find(kTypes, id, &Row::id);
   if (known != std::end(kTypes)) {
-    const std::optional<StoredType> stored = FindStoredType(known->stored);
-    CHECK(stored.has_value());
+    const StoredType* stored = FindStoredType(known->stored);
+    CHECK(stored != nullptr);
     return {std::string(known->dtype), stored, fmt::format("{} ({})", description, known->dtype)};
   }
   const auto* const foreign = std::ranges::find(kForeignTypes, id, &Foreign::id);

@@ -12,8 +12,8 @@
 namespace fourpiles {
 
 struct GgufType {
-  std::string dtype = {};               // "Q4_K", "IQ2_K (ik_llama.cpp)", "type 97"
-  std::optional<StoredType> type = {};  // nothing: how its elements lie is not known here
+  std::string dtype = {};            // "Q4_K", "IQ2_K (ik_llama.cpp)", "type 97"
+  const StoredType* type = nullptr;  // nullptr: how its elements lie is not known here
   // For an error: "tensor type 137 (IQ2_K of ik_llama.cpp)".
   std::string description = {};
 };

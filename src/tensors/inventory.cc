@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/huge_pages.h"
 #include "tensors/name_pattern.h"
 #include "tensors/surprises.h"
 
@@ -37,31 +38,41 @@ bool IsWanted(std::string_view name, const std::vector<std::string>& filters) {
 // One row a plain tensor or packed weight. The parts of a packed weight are not rows.
 void MakeRows(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory& inventory) {
   Numbering labels;
-  const auto add_row = [&](InventoryRow row, const std::string& label, bool packed) {
+  const auto label_of = [&](const auto& stored, bool packed) {
+    const std::string label = LabelOf(stored);
     const std::size_t number = labels.NumberOf(label);
-    row.label = static_cast<std::int32_t>(number);
     if (number == inventory.formats.size()) {
       inventory.formats.push_back({.name = label, .packed = packed});
     }
+    return static_cast<std::int32_t>(number);
+  };
+  const auto add_row = [&](const InventoryRow& row) {
     inventory.rows.push_back(row);
     return inventory.rows.size() - 1;
   };
+  const FileTensor* last = nullptr;  // a plain tensor; the next one is mostly of the same type
+  std::int32_t last_label = 0;
   std::vector<std::size_t> row_of(weights.weights.size(), SIZE_MAX);
-  inventory.rows.reserve(checkpoint.tensors.size());
+  ReserveOnHugePages(inventory.rows, checkpoint.tensors.size());
   for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
     const FileTensor& tensor = checkpoint.tensors[i];
     const TensorMeaning& meaning = weights.tensors[i];
     std::size_t row = 0;
     if (meaning.weight < 0) {
-      row = add_row({.name = tensor.name, .shape = &tensor.shape, .file = tensor.file},
-                    LabelOf(tensor), false);
+      const bool is_alike = last != nullptr && last->type != nullptr && last->type == tensor.type;
+      last_label = is_alike ? last_label : label_of(tensor, false);
+      last = &tensor;
+      row = add_row(
+          {.name = tensor.name, .label = last_label, .shape = &tensor.shape, .file = tensor.file});
     } else {
       const auto number = static_cast<std::size_t>(meaning.weight);
       const StoredWeight& weight = weights.weights[number];
       if (row_of[number] == SIZE_MAX) {
-        row_of[number] = add_row(
-            {.name = weight.name, .shape = &weight.shape, .weight = &weight, .file = tensor.file},
-            LabelOf(weight), true);
+        row_of[number] = add_row({.name = weight.name,
+                                  .label = label_of(weight, true),
+                                  .shape = &weight.shape,
+                                  .weight = &weight,
+                                  .file = tensor.file});
       }
       row = row_of[number];
     }
@@ -122,11 +133,17 @@ void AddUpModules(Inventory& inventory) {
   }
 }
 
+// Label and shape, as bytes.
+std::string KindOf(const InventoryRow& row) {
+  std::string kind(reinterpret_cast<const char*>(&row.label), sizeof row.label);
+  return kind.append(reinterpret_cast<const char*>(row.shape->data()),
+                     row.shape->size() * sizeof(std::int64_t));
+}
+
 void MakeGroups(Inventory& inventory) {
   NameGroups groups;
   for (const InventoryRow& row : inventory.rows) {
-    const std::size_t group =
-        groups.GroupOf(row.name, fmt::format("{} {}", row.label, fmt::join(*row.shape, " ")));
+    const std::size_t group = groups.GroupOf(row.name, KindOf(row));
     if (group == inventory.groups.size()) {
       inventory.groups.push_back({.label = row.label, .shape = row.shape});
     }
@@ -141,7 +158,7 @@ void MakeGroups(Inventory& inventory) {
 template <class Lines>
 void Sort(Lines& lines, InventoryOrder order) {
   const auto by = [&](auto amount) {
-    std::ranges::stable_sort(lines, [&](const auto& a, const auto& b) {
+    std::ranges::sort(lines, [&](const auto& a, const auto& b) {
       return std::pair(-amount(a), std::string_view(a.name)) <
              std::pair(-amount(b), std::string_view(b.name));
     });
@@ -184,7 +201,9 @@ Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights
   std::erase_if(inventory.formats, [](const FormatTotal& f) { return f.total.tensors == 0; });
   AddUpModules(inventory);
   MakeGroups(inventory);
-  Sort(inventory.rows, choice.order);
+  if (choice.sort_rows) {
+    Sort(inventory.rows, choice.order);
+  }
   Sort(inventory.groups, choice.order);
   Sort(inventory.modules, InventoryOrder::kBytes);
   inventory.warnings = Surprises(checkpoint, inventory);

@@ -65,6 +65,7 @@ enum class InventoryOrder { kBytes, kParameters, kName, kFile };
 struct InventoryChoice {
   std::vector<std::string> filters = {};  // of names, of which one must match; empty: all
   InventoryOrder order = InventoryOrder::kBytes;
+  bool sort_rows = false;  // else they stand as in the files
 };
 
 struct Inventory {

@@ -9,14 +9,22 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::string_view kSeparators = "./";
 constexpr std::string_view kPlace = "{}";
 constexpr std::size_t kMostDigits = 15;
 constexpr std::size_t kMostRuns = 3;
 
+// The next separator from `begin` on, or the end. Written out, because find_first_of() searches the
+// set for every letter.
+std::size_t EndOfPart(std::string_view name, std::size_t begin) {
+  while (begin < name.size() && name[begin] != '.' && name[begin] != '/') {
+    ++begin;
+  }
+  return begin;
+}
+
 bool IsNumber(std::string_view part) {
   return !part.empty() && part.size() <= kMostDigits &&
-         part.find_first_not_of("0123456789") == std::string_view::npos;
+         std::ranges::all_of(part, [](char c) { return '0' <= c && c <= '9'; });
 }
 
 // Neighbours without a gap: {0, 1, 2, 7} → {0, 2}, {7, 7}.
@@ -64,7 +72,7 @@ NamePattern PatternOf(std::string_view name) {
   NamePattern pattern;
   pattern.text.reserve(name.size());
   while (true) {
-    const std::size_t end = std::min(name.find_first_of(kSeparators), name.size());
+    const std::size_t end = EndOfPart(name, 0);
     const std::string_view part = name.substr(0, end);
     if (IsNumber(part)) {
       std::int64_t number = 0;
@@ -120,7 +128,7 @@ std::string_view ModuleOf(std::string_view name) {
   std::size_t begin = 0;
   bool behind_number = false;
   while (true) {
-    const std::size_t end = std::min(name.find_first_of(kSeparators, begin), name.size());
+    const std::size_t end = EndOfPart(name, begin);
     const std::string_view part = name.substr(begin, end - begin);
     if (behind_number) {
       // GGUF names a layer's tensors flat: "blk.3.attn_q.weight".

@@ -16,8 +16,6 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::int64_t kMostDocumentBytes = std::int64_t{4} << 20;  // the largest real one: 3 MiB
-constexpr std::int64_t kMostIndexBytes = 200'000'000;               // the largest real one: 60 MB
 constexpr std::string_view kPointer = "Git LFS pointer";
 
 Finding Refusal(ErrorText text) {
@@ -74,7 +72,7 @@ Json ReadDocument(const std::string& folder, std::string_view name, FileVerdict 
   }
   const auto document = [&]() -> Result<Json> {
     TRY(const FileSource source, FileSource::OpenWithin(folder, name));
-    TRY(const std::string text, ReadWholeFile(source, kMostDocumentBytes));
+    TRY(const std::string text, ReadWholeFile(source, kConfigLimits.bytes));
     return ReadJson(text, path, kConfigLimits);
   }();
   if (!document) {
@@ -144,10 +142,10 @@ void TellMissing(const std::vector<std::string>& missing, std::size_t shards,
   }
 }
 
-Checkpoint OpenIndex(const std::string& path, std::string_view text) {
+Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
   Checkpoint checkpoint = {.path = path};
   const std::string folder = FolderOf(path);
-  const SafetensorsIndex index = ReadSafetensorsIndex(text, path);
+  const SafetensorsIndex index = ReadSafetensorsIndex(source);
   checkpoint.facts = index.facts;
   checkpoint.findings = index.findings;
   std::vector<std::string> missing;
@@ -189,8 +187,8 @@ Result<Checkpoint> OpenFolder(const std::string& path) {
   TRY(const FolderContent content, ModelFilesOf(path));
   if (!content.index.empty()) {
     TRY(const FileSource source, FileSource::OpenWithin(path, content.index));
-    TRY(const std::string text, ReadWholeFile(source, kMostIndexBytes));
-    Checkpoint checkpoint = OpenIndex((std::filesystem::path(path) / content.index).string(), text);
+    Checkpoint checkpoint =
+        OpenIndex((std::filesystem::path(path) / content.index).string(), source);
     checkpoint.path = path;
     ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
     return checkpoint;
@@ -225,21 +223,15 @@ Checkpoint OpenJson(const std::string& path, Json document) {
 }
 
 Result<Checkpoint> OpenDocument(const std::string& path, const ByteSource& source) {
-  TRY(const std::string text, ReadWholeFile(source, kMostIndexBytes));
   if (path.ends_with(".index.json")) {
-    Checkpoint checkpoint = OpenIndex(path, text);
+    Checkpoint checkpoint = OpenIndex(path, source);
     ReadConfigs(checkpoint, FolderOf(path), FileVerdict::kAcceptWithWarning);
     return checkpoint;
   }
-  if (text.size() > static_cast<std::size_t>(kMostDocumentBytes)) {
-    return BadInput({path, fmt::format("{} bytes of JSON", text.size()),
-                     fmt::format("expected at most {}", kMostDocumentBytes), ""});
-  }
+  TRY(const std::string text, ReadWholeFile(source, kConfigLimits.bytes));
   TRY(Json document, ReadJson(text, path, kConfigLimits));
-  if (IsSafetensorsIndex(document)) {
-    return OpenIndex(path, text);
-  }
-  return OpenJson(path, std::move(document));
+  return document.Find("weight_map") != nullptr ? OpenIndex(path, source)
+                                                : OpenJson(path, std::move(document));
 }
 
 }  // namespace

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <numeric>
 
 #include <fmt/format.h>
 
-#include "base/json_view.h"
+#include "base/huge_pages.h"
+#include "base/json_scanner.h"
 #include "tensors/finding_list.h"
 
 namespace fourpiles {
@@ -16,6 +17,9 @@ namespace {
 
 constexpr std::int64_t kLengthBytes = 8;
 constexpr std::int64_t kMostHeaderBytes = 100'000'000;  // tensor.rs, MAX_HEADER_SIZE
+// "":{"dtype":"U8","shape":[],"data_offsets":[0,0]}, and so no more tensors than the header's bytes
+// divided by it.
+constexpr std::int64_t kShortestEntry = 50;
 constexpr std::string_view kCutShort = "the download may have been cut short; fetch the file again";
 
 struct Dtype {
@@ -51,15 +55,15 @@ constexpr std::array kDtypes = {
     Dtype{"FP4", "float4_e2m1fn"},
 };
 
-std::optional<StoredType> TypeOf(std::string_view word) {
+const StoredType* TypeOf(std::string_view word) {
   static const auto types = [] {
-    std::array<std::optional<StoredType>, kDtypes.size()> found;
+    std::array<const StoredType*, kDtypes.size()> found;
     std::ranges::transform(kDtypes, found.begin(),
                            [](const Dtype& dtype) { return FindStoredType(dtype.type); });
     return found;
   }();
   const auto* const found = std::ranges::find(kDtypes, word, &Dtype::word);
-  return found == kDtypes.end() ? std::nullopt
+  return found == kDtypes.end() ? nullptr
                                 : types[static_cast<std::size_t>(found - kDtypes.begin())];
 }
 
@@ -69,36 +73,38 @@ struct Extent {
   std::int64_t end = 0;
 };
 
+// The fields of an entry that were seen.
+struct SeenFields {
+  bool dtype = false;
+  bool shape = false;
+  bool data_offsets = false;
+};
+
 class HeaderReader {
  public:
-  HeaderReader(const ByteSource& source, std::string_view header)
+  HeaderReader(const ByteSource& source, std::int64_t header_bytes)
       : name_(source.Name()),
-        data_start_(kLengthBytes + static_cast<std::int64_t>(header.size())),
+        data_start_(kLengthBytes + header_bytes),
         data_bytes_(source.Size() - data_start_),
-        header_(header) {}
+        json_(source, kLengthBytes, data_start_) {}
 
   FileReading Read() {
-    const auto document = JsonDocument::Read(header_, fmt::format("{}: header", name_));
-    if (!document) {
-      RefuseJson(document.error().text);
+    if (json_.NextKind() != JsonKind::kObject) {
+      RefuseWhole();
       return Finish();
     }
-    if (!document->Root().IsObject()) {
-      Refuse("header", document->Root().Description(), "expected an object of tensors");
-      return Finish();
-    }
-    if (!header_.starts_with('{')) {
+    if (json_.Place() > 0) {
       Add(FileVerdict::kAcceptWithWarning, "header", "white space before the first brace",
           "the format says the header begins with \"{\"");
     }
-    reading_.tensors.reserve(document->Root().Count());
-    document->Root().ForEachMember([this](std::string_view key, JsonView value) {
-      if (key == "__metadata__") {
-        ReadMetadata(value);
-      } else {
-        ReadTensor(key, value);
-      }
-    });
+    json_.EnterObject();
+    ReserveOnHugePages(reading_.tensors, static_cast<std::size_t>(data_start_ / kShortestEntry));
+    ReadMembers();
+    if (!json_.Finish()) {
+      RefuseJson();
+      reading_.tensors.clear();
+      return Finish();
+    }
     if (beyond_ > 0) {
       Refuse(fmt::format("byte {}", data_start_ + data_bytes_),
              fmt::format("the file ends, and {} of {} tensors reach beyond", beyond_,
@@ -106,6 +112,7 @@ class HeaderReader {
              fmt::format("expected {} bytes in all", OrLargest(Checked(data_start_) + farthest_)),
              kCutShort);
     }
+    CheckNames();
     CheckCoverage();
     return Finish();
   }
@@ -132,83 +139,122 @@ class HeaderReader {
     Refuse(fmt::format("tensor \"{}\"", tensor), std::move(found), std::move(expected));
   }
 
-  void RefuseJson(ErrorText text) {
-    // safetensors 0.4.3 wrote this for a file without tensors (issue 466).
-    if (header_.starts_with("{},\"__metadata__\"")) {
-      text.hint = "safetensors 0.4.3 wrote such headers; save the file again with a newer version";
+  // The header is no object.
+  void RefuseWhole() {
+    const std::string found = json_.SkipValue();
+    if (json_.HasFault()) {
+      RefuseJson();
+    } else {
+      Refuse("header", found, "expected an object of tensors");
     }
-    findings_.Refuse(std::move(text));
   }
 
-  void ReadMetadata(JsonView value) {
-    if (!value.IsObject()) {
-      Refuse("__metadata__", value.Description(), "expected an object of strings");
+  void RefuseJson() {
+    const JsonFault& fault = json_.Fault();
+    // A file without tensors became {},"__metadata__":{…}} (safetensors, issue 466).
+    const bool is_known = fault.byte == 2 && reading_.tensors.empty();
+    Refuse(fmt::format("byte {}", kLengthBytes + static_cast<std::int64_t>(fault.byte)),
+           fault.found, fault.expected,
+           is_known ? "safetensors 0.4.3 wrote such headers; save the file again with a newer one"
+                    : "");
+  }
+
+  void ReadMembers() {
+    bool has_metadata = false;
+    for (std::string key; json_.NextKey(key);) {
+      if (key != "__metadata__") {
+        ReadTensor(key);
+      } else if (has_metadata) {
+        Refuse("header", "\"__metadata__\" a second time", "expected each key once");
+        json_.SkipValue();
+      } else {
+        has_metadata = true;
+        ReadMetadata();
+      }
+    }
+  }
+
+  void ReadMetadata() {
+    if (json_.NextKind() != JsonKind::kObject) {
+      Refuse("__metadata__", json_.SkipValue(), "expected an object of strings");
       return;
     }
-    value.ForEachMember([this](std::string_view key, JsonView text) {
-      if (const auto content = text.Text()) {
-        reading_.metadata.push_back({.key = std::string(key), .value = Json(*content)});
+    json_.EnterObject();
+    std::string text;
+    for (std::string key; json_.NextKey(key);) {
+      if (json_.NextKind() == JsonKind::kString) {
+        json_.ReadString(text);
+        reading_.metadata.push_back({.key = key, .value = Json(text)});
       } else {
-        Refuse(fmt::format("__metadata__.{}", key), text.Description(), "expected a string");
+        Refuse(fmt::format("__metadata__.{}", key), json_.SkipValue(), "expected a string");
       }
-    });
+    }
   }
 
-  void ReadTensor(std::string_view name, JsonView entry) {
-    FileTensor tensor = {.name = std::string(name)};
+  void ReadTensor(const std::string& name) {
+    FileTensor tensor = {.name = name};
     Extent extent;
-    if (ReadFields(entry, tensor, extent) && CheckSize(tensor, extent)) {
+    if (ReadEntry(tensor, extent) && !json_.HasFault() && CheckSize(tensor, extent)) {
       tensor.bytes = extent.end - extent.begin;
       tensor.offset = data_start_ + extent.begin;
       reading_.tensors.push_back(std::move(tensor));
     }
   }
 
-  // False when the entry is not of the form that the format has.
-  bool ReadFields(JsonView entry, FileTensor& tensor, Extent& extent) {
-    if (!entry.IsObject()) {
-      RefuseTensor(tensor.name, entry.Description(),
+  // False when the entry is not of the form that the format has; the rest of it is skipped.
+  bool ReadEntry(FileTensor& tensor, Extent& extent) {
+    if (json_.NextKind() != JsonKind::kObject) {
+      RefuseTensor(tensor.name, json_.SkipValue(),
                    "expected an object of dtype, shape and data_offsets");
       return false;
     }
-    int known = 0;
+    json_.EnterObject();
     bool good = true;
-    entry.ForEachMember([&](std::string_view key, JsonView value) {
-      const bool is_known = key == "dtype" || key == "shape" || key == "data_offsets";
-      known += is_known ? 1 : 0;
-      if (!is_known) {
-        RefuseTensor(tensor.name, fmt::format("the field \"{}\"", key),
-                     "expected dtype, shape and data_offsets alone");
-      }
-      good = is_known && ReadField(key, value, tensor, extent) && good;
-    });
-    if (good && known < 3) {
+    SeenFields seen;
+    while (json_.NextKey(field_)) {
+      good = ReadField(seen, tensor, extent) && good;
+    }
+    if (good && !(seen.dtype && seen.shape && seen.data_offsets)) {
       RefuseTensor(tensor.name, "a field is missing", "expected dtype, shape and data_offsets");
-    }
-    return good && known == 3;
-  }
-
-  bool ReadField(std::string_view key, JsonView value, FileTensor& tensor, Extent& extent) {
-    if (key == "dtype") {
-      const auto word = value.Text();
-      if (!word) {
-        RefuseTensor(tensor.name, "dtype is " + value.Description(), "expected a string");
-        return false;
-      }
-      tensor.dtype = *word;
-      tensor.type = TypeOf(*word);
-      return true;
-    }
-    std::vector<std::int64_t> offsets;
-    const bool is_shape = key == "shape";
-    if (!ReadCounts(tensor.name, key, value, is_shape ? tensor.shape : offsets)) {
       return false;
     }
-    if (is_shape) {
-      return true;
+    return good;
+  }
+
+  // The value of field_.
+  bool ReadField(SeenFields& seen, FileTensor& tensor, Extent& extent) {
+    if (field_ == "dtype" && !std::exchange(seen.dtype, true)) {
+      return ReadDtype(tensor);
+    }
+    if (field_ == "shape" && !std::exchange(seen.shape, true)) {
+      return ReadCounts(tensor.name, tensor.shape);
+    }
+    if (field_ == "data_offsets" && !std::exchange(seen.data_offsets, true)) {
+      return ReadExtent(tensor.name, extent);
+    }
+    RefuseTensor(tensor.name, fmt::format("the field \"{}\" too many", field_),
+                 "expected dtype, shape and data_offsets, each once");
+    json_.SkipValue();
+    return false;
+  }
+
+  bool ReadDtype(FileTensor& tensor) {
+    if (json_.NextKind() != JsonKind::kString) {
+      RefuseTensor(tensor.name, "dtype is " + json_.SkipValue(), "expected a string");
+      return false;
+    }
+    json_.ReadString(tensor.dtype);
+    tensor.type = TypeOf(tensor.dtype);
+    return true;
+  }
+
+  bool ReadExtent(std::string_view tensor, Extent& extent) {
+    std::vector<std::int64_t> offsets;
+    if (!ReadCounts(tensor, offsets)) {
+      return false;
     }
     if (offsets.size() != 2) {
-      RefuseTensor(tensor.name, fmt::format("{} data_offsets", offsets.size()),
+      RefuseTensor(tensor, fmt::format("{} data_offsets", offsets.size()),
                    "expected two: where the data begins and ends");
       return false;
     }
@@ -216,26 +262,31 @@ class HeaderReader {
     return true;
   }
 
-  bool ReadCounts(std::string_view tensor, std::string_view key, JsonView value,
-                  std::vector<std::int64_t>& counts) {
-    if (!value.IsArray()) {
-      RefuseTensor(tensor, fmt::format("{} is {}", key, value.Description()),
+  // An array of field_.
+  bool ReadCounts(std::string_view tensor, std::vector<std::int64_t>& counts) {
+    if (json_.NextKind() != JsonKind::kArray) {
+      RefuseTensor(tensor, fmt::format("{} is {}", field_, json_.SkipValue()),
                    "expected an array of whole numbers");
       return false;
     }
+    json_.EnterArray();
+    counts.reserve(2);  // of most tensors
     bool good = true;
-    value.ForEachElement([&](JsonView element) {
-      const auto number = element.WholeNumber();
-      if (good && (!number || *number < 0 || counts.size() == kMostDimensions)) {
-        RefuseTensor(tensor, fmt::format("{} has {}", key, element.Description()),
+    while (json_.NextElement()) {
+      const bool is_number = json_.NextKind() == JsonKind::kNumber;
+      const std::optional<std::int64_t> number = is_number ? json_.ReadNumber() : std::nullopt;
+      if (number && *number >= 0 && counts.size() < kMostDimensions) {
+        counts.push_back(*number);
+        continue;
+      }
+      const std::string other = is_number ? "another number" : json_.SkipValue();
+      if (good) {
+        RefuseTensor(tensor,
+                     fmt::format("{} has {}", field_, number ? std::to_string(*number) : other),
                      fmt::format("expected up to {} whole numbers from 0 on", kMostDimensions));
-        good = false;
       }
-      counts.push_back(good ? *number : 0);
-      if (counts.size() > kMostDimensions) {
-        counts.pop_back();
-      }
-    });
+      good = false;
+    }
     return good;
   }
 
@@ -276,6 +327,26 @@ class HeaderReader {
     return false;
   }
 
+  // The reference keeps the last of two tensors of one name; the format forbids them.
+  void CheckNames() {
+    const std::vector<FileTensor>& tensors = reading_.tensors;
+    std::vector<std::pair<std::size_t, std::uint32_t>> order;  // by hash first, which is quick
+    order.reserve(tensors.size());
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) {
+      order.emplace_back(std::hash<std::string>{}(tensors[i].name), i);
+    }
+    std::ranges::sort(order, [&](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first
+                                : tensors[a.second].name < tensors[b.second].name;
+    });
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const std::string& name = tensors[order[i].second].name;
+      if (order[i].first == order[i - 1].first && name == tensors[order[i - 1].second].name) {
+        RefuseTensor(name, "a second time", "expected each name once");
+      }
+    }
+  }
+
   // In the order of the data, each tensor begins where the one before it ends, and the last one
   // ends with the file: no byte is hidden and none belongs to two.
   void CheckCoverage() {
@@ -285,8 +356,12 @@ class HeaderReader {
     std::vector<FileTensor>& tensors = reading_.tensors;
     std::vector<std::uint32_t> order(tensors.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::ranges::sort(
-        order, {}, [&](std::uint32_t i) { return std::pair(tensors[i].offset, tensors[i].bytes); });
+    const auto place = [&](std::uint32_t i) {
+      return std::pair(tensors[i].offset, tensors[i].bytes);
+    };
+    if (!std::ranges::is_sorted(order, {}, place)) {  // most writers sort them
+      std::ranges::sort(order, {}, place);
+    }
     std::int64_t end = data_start_;
     for (const std::uint32_t i : order) {
       if (tensors[i].offset != end) {
@@ -307,7 +382,8 @@ class HeaderReader {
   std::string_view name_;
   std::int64_t data_start_;
   std::int64_t data_bytes_;
-  std::string_view header_;
+  JsonScanner json_;
+  std::string field_;  // of the entry that is being read
   FileReading reading_ = {.format = "safetensors"};
   FindingList findings_ = {};
   // Tensors that reach beyond the end of the file, told together: a download that was cut short has
@@ -349,12 +425,7 @@ FileReading ReadSafetensors(const ByteSource& source) {
                             fmt::format("the file ends after {}", source.Size() - kLengthBytes),
                             std::string(kCutShort)});
   }
-  std::string header(static_cast<std::size_t>(header_bytes), '\0');
-  if (const auto read = source.ReadAt(kLengthBytes, std::as_writable_bytes(std::span(header)));
-      !read) {
-    return {.format = "safetensors", .findings = {{FileVerdict::kRefuse, read.error().text}}};
-  }
-  FileReading reading = HeaderReader(source, header).Read();
+  FileReading reading = HeaderReader(source, header_bytes).Read();
   reading.facts = {{"header_bytes", header_bytes}, {"data_start", kLengthBytes + header_bytes}};
   return reading;
 }

@@ -2,45 +2,85 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
-#include "base/json_view.h"
+#include "base/json_scanner.h"
 #include "tensors/finding_list.h"
 
 namespace fourpiles {
 namespace {
 
-// Real ones reach 60 MB and 497,000 entries.
-constexpr JsonLimits kLimits = {.bytes = 200'000'000};
+constexpr std::int64_t kMostIndexBytes = 200'000'000;  // real ones reach 60 MB
 
-Finding Found(FileVerdict verdict, std::string_view where, std::string found, std::string expected) {
+Finding Found(FileVerdict verdict, std::string_view where, std::string found,
+              std::string expected) {
   return {
       .verdict = verdict,
       .text = {
           .where = std::string(where), .found = std::move(found), .expected = std::move(expected)}};
 }
 
-void ReadTotals(JsonView metadata, SafetensorsIndex& index) {
-  metadata.ForEachMember([&](std::string_view key, JsonView value) {
-    const auto total = value.WholeNumber();
-    if (total && (key == "total_size" || key == "total_parameters")) {
-      index.facts.emplace_back(std::string(key), *total);
+// "total_size" and "total_parameters" of the metadata; what else stands there is skipped.
+void ReadTotals(JsonScanner& json, SafetensorsIndex& index) {
+  if (json.NextKind() != JsonKind::kObject) {
+    json.SkipValue();
+    return;
+  }
+  json.EnterObject();
+  for (std::string key; json.NextKey(key);) {
+    const bool is_total = key == "total_size" || key == "total_parameters";
+    if (!is_total || json.NextKind() != JsonKind::kNumber) {
+      json.SkipValue();
+    } else if (const auto total = json.ReadNumber();
+               total && !std::ranges::count(index.facts, key, &Json::Member::first)) {
+      index.facts.emplace_back(key, *total);
     }
-  });
+  }
+}
+
+using NamedShards = std::vector<std::pair<std::string, std::string>>;
+
+void ReadWeightMap(JsonScanner& json, std::string_view where, NamedShards& named,
+                   FindingList& findings) {
+  if (json.NextKind() != JsonKind::kObject) {
+    findings.Refuse({.where = fmt::format("{}: weight_map", where),
+                     .found = json.SkipValue(),
+                     .expected = "expected an object of tensors and their files"});
+    return;
+  }
+  json.EnterObject();
+  for (std::string tensor; json.NextKey(tensor);) {
+    if (json.NextKind() == JsonKind::kString) {
+      std::string& shard = named.emplace_back(tensor, std::string()).second;
+      json.ReadString(shard);
+    } else {
+      findings.Refuse({.where = fmt::format("{}: weight_map.{}", where, tensor),
+                       .found = json.SkipValue(),
+                       .expected = "expected the name of a file"});
+    }
+  }
 }
 
 // Entries with the names of their shards become entries with the shards' numbers.
-void NumberShards(std::vector<std::pair<std::string, std::string>>&& named,
-                  SafetensorsIndex& index) {
+void NumberShards(NamedShards&& named, std::string_view where, SafetensorsIndex& index,
+                  FindingList& findings) {
   std::ranges::sort(named);
+  std::set<std::string_view> shards;
   for (const auto& [tensor, shard] : named) {
-    index.shards.push_back(shard);
+    shards.insert(shard);
   }
-  std::ranges::sort(index.shards);
-  index.shards.erase(std::unique(index.shards.begin(), index.shards.end()), index.shards.end());
+  index.shards.assign(shards.begin(), shards.end());
   index.entries.reserve(named.size());
   for (auto& [tensor, shard] : named) {
+    if (!index.entries.empty() && index.entries.back().first == tensor) {
+      findings.Refuse({.where = fmt::format("{}: weight_map.{}", where, tensor),
+                       .found = "a second time",
+                       .expected = "expected each tensor once"});
+      continue;
+    }
     const auto place = std::ranges::lower_bound(index.shards, shard);
     index.entries.emplace_back(std::move(tensor),
                                static_cast<std::int32_t>(place - index.shards.begin()));
@@ -89,32 +129,35 @@ bool IsSafetensorsIndex(const Json& document) {
   return document.Find("weight_map") != nullptr;
 }
 
-SafetensorsIndex ReadSafetensorsIndex(std::string_view text, std::string_view where) {
+SafetensorsIndex ReadSafetensorsIndex(const ByteSource& source) {
   SafetensorsIndex index;
-  const auto document = JsonDocument::Read(text, where, kLimits);
-  if (!document) {
-    index.findings.push_back({.verdict = FileVerdict::kRefuse, .text = document.error().text});
+  FindingList findings;
+  NamedShards named;
+  const std::string_view where = source.Name();
+  JsonScanner json(source, 0, source.Size());
+  bool has_map = false;
+  if (source.Size() > kMostIndexBytes) {
+    findings.Refuse({std::string(where), fmt::format("an index of {} bytes", source.Size()),
+                     fmt::format("expected at most {}", kMostIndexBytes)});
+    index.findings = std::move(findings).Take(where);
     return index;
   }
-  std::vector<std::pair<std::string, std::string>> named;
-  FindingList findings;
-  document->Root().ForEachMember([&](std::string_view key, JsonView value) {
+  json.EnterObject();
+  for (std::string key; json.NextKey(key);) {
     if (key == "metadata") {
-      ReadTotals(value, index);
-    } else if (key == "weight_map") {
-      value.ForEachMember([&](std::string_view tensor, JsonView shard) {
-        if (const auto name = shard.Text()) {
-          named.emplace_back(tensor, *name);
-        } else {
-          findings.Refuse({.where = fmt::format("{}: weight_map.{}", where, tensor),
-                           .found = shard.Description(),
-                           .expected = "expected the name of a file"});
-        }
-      });
+      ReadTotals(json, index);
+    } else if (key == "weight_map" && !std::exchange(has_map, true)) {
+      ReadWeightMap(json, where, named, findings);
+    } else {
+      json.SkipValue();
     }
-  });
+  }
+  if (!json.Finish()) {
+    const JsonFault& fault = json.Fault();
+    findings.Refuse({fmt::format("{}: byte {}", where, fault.byte), fault.found, fault.expected});
+  }
+  NumberShards(std::move(named), where, index, findings);
   index.findings = std::move(findings).Take(where);
-  NumberShards(std::move(named), index);
   index.facts.emplace_back("entries", static_cast<std::int64_t>(index.entries.size()));
   index.facts.emplace_back("shards", static_cast<std::int64_t>(index.shards.size()));
   return index;

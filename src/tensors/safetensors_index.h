@@ -21,10 +21,7 @@ struct SafetensorsIndex {
   std::vector<Finding> findings = {};
 };
 
-// Whether a JSON document is an index.
-bool IsSafetensorsIndex(const Json& document);
-
-SafetensorsIndex ReadSafetensorsIndex(std::string_view text, std::string_view where);
+SafetensorsIndex ReadSafetensorsIndex(const ByteSource& source);
 
 // What the index says against what its shards hold: entries that their shard lacks (refused),
 // tensors that are in two shards or in none of the entries, a total_size that is not the sum

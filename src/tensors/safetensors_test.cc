@@ -103,7 +103,7 @@ TEST(Safetensors, ListsATensorOfAnUnknownDtype) {
   ASSERT_EQ(reading.tensors.size(), 1U);
   EXPECT_EQ(reading.tensors[0].dtype, "F128");
   EXPECT_EQ(reading.tensors[0].bytes, 16);
-  EXPECT_FALSE(reading.tensors[0].type.has_value());
+  EXPECT_EQ(reading.tensors[0].type, nullptr);
 }
 
 TEST(Safetensors, RefusesDeepNestingWithoutRecursion) {

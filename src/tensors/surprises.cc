@@ -87,7 +87,7 @@ void OtherFormatThanConfig(const Checkpoint& checkpoint, const Inventory& invent
   if (declared == nullptr || plain == nullptr || is_packed) {
     return;
   }
-  if (const auto type = FindStoredType(*declared); type && type->name != plain->name) {
+  if (const StoredType* type = FindStoredType(*declared); type && type->name != plain->name) {
     sentences.push_back(
         fmt::format("config.json says {}, most weights are {}", type->name, plain->name));
   }
