@@ -119,7 +119,8 @@ bool CheckNumbers(const std::vector<Named>& named, std::vector<Finding>& finding
 
 std::optional<SplitName> ParseSplitName(std::string_view file_name) {
   std::string_view rest = file_name;
-  if (!TakeEnding(rest, kEnding) && !TakeEnding(rest, kShardEnding)) {
+  const bool is_gguf = TakeEnding(rest, kEnding);
+  if (!is_gguf && !TakeEnding(rest, kShardEnding)) {
     return std::nullopt;
   }
   const std::optional<std::int64_t> count = TakeNumber(rest);
@@ -130,11 +131,12 @@ std::optional<SplitName> ParseSplitName(std::string_view file_name) {
   if (!number || !TakeEnding(rest, "-") || *number < 1 || *number > *count) {
     return std::nullopt;
   }
-  return SplitName{std::string(rest), *number, *count};
+  return SplitName{std::string(rest), *number, *count,
+                   std::string(is_gguf ? kEnding : kShardEnding)};
 }
 
 std::string SplitFileName(const SplitName& name) {
-  return fmt::format("{}-{:05}-of-{:05}.gguf", name.stem, name.number, name.count);
+  return fmt::format("{}-{:05}-of-{:05}{}", name.stem, name.number, name.count, name.ending);
 }
 
 std::vector<Finding> CheckSplit(std::span<const SplitPart> parts) {

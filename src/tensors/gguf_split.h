@@ -19,6 +19,7 @@ struct SplitName {
   std::string stem = {};    // "m" of "m-00002-of-00003.gguf"; with its folder, where one was given
   std::int64_t number = 0;  // from 1 to `count`
   std::int64_t count = 0;
+  std::string ending = ".gguf";
 
   friend bool operator==(const SplitName&, const SplitName&) = default;
 };

@@ -16,7 +16,7 @@ using Lines = std::vector<std::string>;
 
 TEST(GgufSplit, ReadsAndWritesTheNamesOfParts) {
   EXPECT_EQ(ParseSplitName("m-00002-of-00003.gguf"), (SplitName{"m", 2, 3}));
-  EXPECT_EQ(ParseSplitName("m-00002-of-00003.safetensors"), (SplitName{"m", 2, 3}));
+  EXPECT_EQ(ParseSplitName("m-00002-of-00003.safetensors"), (SplitName{"m", 2, 3, ".safetensors"}));
   EXPECT_EQ(ParseSplitName("a-b-00001-of-00001-00100-of-123456.gguf"),
             (SplitName{"a-b-00001-of-00001", 100, 123456}));
   EXPECT_EQ(SplitFileName({"m", 2, 3}), "m-00002-of-00003.gguf");

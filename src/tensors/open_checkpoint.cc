@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/huge_pages.h"
 #include "base/try.h"
 #include "tensors/file_formats.h"
 #include "tensors/folder.h"
@@ -38,7 +39,7 @@ void AddFile(Checkpoint& checkpoint, std::string name, std::shared_ptr<const Byt
   for (FileTensor& tensor : reading.tensors) {
     tensor.file = number;
   }
-  if (checkpoint.tensors.empty()) {
+  if (checkpoint.tensors.capacity() == 0) {
     checkpoint.tensors = std::move(reading.tensors);
   } else {
     std::ranges::move(reading.tensors, std::back_inserter(checkpoint.tensors));
@@ -148,6 +149,7 @@ Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
   const SafetensorsIndex index = ReadSafetensorsIndex(source);
   checkpoint.facts = index.facts;
   checkpoint.findings = index.findings;
+  ReserveOnHugePages(checkpoint.tensors, index.entries.size());
   std::vector<std::string> missing;
   for (const std::string& shard : index.shards) {
     const std::string shard_path = (std::filesystem::path(folder) / shard).string();

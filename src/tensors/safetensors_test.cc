@@ -1,11 +1,13 @@
 #include "tensors/safetensors.h"
 
-#include <algorithm>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/testing.h"
+#include "tensors/quantised.h"
 #include "tensors/test_cases.h"
 
 namespace fourpiles {
@@ -120,24 +122,39 @@ TEST(Safetensors, KeepsFewFindings) {
   EXPECT_EQ(Read(FileOf(header + "}")).findings.size(), 21U);
 }
 
-// What is left of a good file is told, wherever it is cut; and no bit of its header can be turned
-// without the rest still being told from bytes within the file.
-TEST(Safetensors, StandsEveryCutAndEveryTurnedBit) {
+std::vector<std::string> SmallGoodFiles() {
+  std::vector<std::string> files;
   for (const Json& row : ReadCases("safetensors.jsonl")) {
-    if (TextOf(row, "outcome") == "refuse") {
-      continue;
+    if (TextOf(row, "outcome") != "refuse") {
+      files.push_back("safetensors/" + TextOf(row, "file"));
     }
-    const std::string whole =
-        *ReadWholeFile(CasePath("safetensors/" + TextOf(row, "file")), 1'000'000);
-    for (std::size_t length = 0; length < whole.size(); ++length) {
+  }
+  for (const Json& row : ReadCases("quant.jsonl")) {
+    files.push_back("quant/" + TextOf(row, "folder") + "/model.safetensors");
+  }
+  return files;
+}
+
+// A file that is cut is refused, wherever the cut; and whatever bit of a header is turned, what is
+// told lies within the file, and what packed weights mean can be asked.
+TEST(Safetensors, StandsEveryCutAndEveryTurnedBit) {
+  for (const std::string& name : SmallGoodFiles()) {
+    const std::string whole = *ReadWholeFile(CasePath(name), 1'000'000);
+    const auto header = static_cast<std::size_t>(*Read(whole).facts[1].second.AsInteger());
+    for (std::size_t length = 0; length < header; ++length) {
       EXPECT_EQ(WorstOf(Read(whole.substr(0, length)).findings), FileVerdict::kRefuse) << length;
     }
-    for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    EXPECT_EQ(WorstOf(Read(whole.substr(0, whole.size() - 1)).findings), FileVerdict::kRefuse);
+    for (std::size_t bit = 0; bit < header * 8; ++bit) {
       std::string turned = whole;
       turned[bit / 8] = static_cast<char>(turned[bit / 8] ^ (1 << bit % 8));
-      for (const FileTensor& tensor : Read(turned).tensors) {
+      Checkpoint checkpoint = {.tensors = Read(turned).tensors};
+      for (const FileTensor& tensor : checkpoint.tensors) {
         EXPECT_LE(tensor.offset + tensor.bytes, static_cast<std::int64_t>(turned.size())) << bit;
       }
+      checkpoint.files.push_back(
+          {.source = std::make_shared<MemorySource>("x", std::as_bytes(std::span(turned)))});
+      EXPECT_EQ(StoredWeightsOf(checkpoint).tensors.size(), checkpoint.tensors.size());
     }
   }
 }
