@@ -15,7 +15,7 @@ namespace {
 constexpr Option kOptions[] = {
     {.name = "PATH",
      .value = "PATH",
-     .help = "a file, a folder or an index; two are compared, parts of one model are joined",
+     .help = "a file, folder or index; two models are compared, parts of one are joined",
      .count = Count::kMany,
      .required = true},
     {.name = "--all",
@@ -23,11 +23,17 @@ constexpr Option kOptions[] = {
      .count = Count::kFlag},
     {.name = "--filter",
      .value = "NAME",
-     .help = "tensors whose name has this in it, or matches it: \"*.mlp.*\"",
+     .help = "only tensors with this in their name, or whose name matches it: \"*.mlp.*\"",
      .count = Count::kMany},
-    {.name = "--sort", .value = "ORDER", .help = "bytes (default), parameters, name, file"},
-    {.name = "--metadata", .help = "what the files say of themselves", .count = Count::kFlag},
-    {.name = "--csv", .help = "a line a tensor, comma-separated", .count = Count::kFlag},
+    {.name = "--sort",
+     .value = "ORDER",
+     .help = "the order: bytes (default), parameters, name, file"},
+    {.name = "--metadata",
+     .help = "the keys and values that the files have of themselves",
+     .count = Count::kFlag},
+    {.name = "--csv",
+     .help = "a line for each tensor as it lies, comma-separated",
+     .count = Count::kFlag},
 };
 
 Result<InventoryOrder> OrderOf(const Arguments& arguments) {
