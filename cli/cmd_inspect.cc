@@ -67,6 +67,8 @@ int ExitStatusOf(FileVerdict verdict) {
   return 3;
 }
 
+constexpr std::size_t kMostErrors = 20;  // for a person to read; --json has all
+
 // Warnings and faults go to stderr, and the worst decides the exit status.
 void AddFindings(const Inspection& inspection, Answer& answer) {
   for (std::string& warning : InspectionWarnings(inspection)) {
@@ -74,7 +76,7 @@ void AddFindings(const Inspection& inspection, Answer& answer) {
   }
   const auto add = [&](const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
-      if (finding.verdict >= FileVerdict::kReport) {
+      if (finding.verdict >= FileVerdict::kReport && answer.errors.size() < kMostErrors) {
         answer.errors.push_back(finding.text);
       }
     }
@@ -94,6 +96,19 @@ Answer Compare(const Inspection& first, const Inspection& second, ByteUnit unit)
   return answer;
 }
 
+// What a listing alone can show.
+Result<void> RefuseForComparison(const Arguments& arguments) {
+  for (const char* option : {"--csv", "--metadata"}) {
+    if (arguments.Has(option)) {
+      return WrongUsage({.where = option,
+                         .found = "set for a comparison",
+                         .expected = "expected one model to list",
+                         .hint = "give one path"});
+    }
+  }
+  return {};
+}
+
 Result<Answer> Run(const Arguments& arguments) {
   const auto paths = arguments.All("PATH");
   const auto filters = arguments.All("--filter");
@@ -103,6 +118,7 @@ Result<Answer> Run(const Arguments& arguments) {
                                   .sort_rows = arguments.Has("--all")};
   const std::vector<std::string> given(paths.begin(), paths.end());
   if (given.size() == 2 && !ArePartsOfOne(given)) {
+    TRY_VOID(RefuseForComparison(arguments));
     TRY(Checkpoint first, OpenCheckpoint(given[0]));
     TRY(Checkpoint second, OpenCheckpoint(given[1]));
     return Compare(Inspection(std::move(first), choice), Inspection(std::move(second), choice),

@@ -25,7 +25,7 @@ Bytes Sum(const Resident& resident) {
 Result<Bytes> StateBytes(const Job& job) {
   const Network& network = job.model.network;
   if (job.kind == JobKind::kServe) {
-    TRY(const Resident weights, WeightStorages(network, job.serving.weights_format));
+    TRY(const Resident weights, ServedWeights(job));
     return Sum(weights);
   }
   const Shares shares = SharesOf(job);
@@ -102,7 +102,8 @@ std::vector<std::string> WarningsOf(const Job& job) {
     warnings.push_back(fmt::format("{} tokens are more than the {} that {} was made for", tokens,
                                    *longest, job.model.name));
   }
-  if (const std::string& method = job.model.network.quantization; !method.empty()) {
+  const std::string& method = job.model.network.quantization;
+  if (!method.empty() && !(serving && job.serving.weights_as_stored)) {
     warnings.push_back("the checkpoint is quantised (" + method +
                        "); its weights are counted in a plain number format here");
   }
@@ -139,18 +140,22 @@ std::vector<std::string> UnknownsOf(const Job& job) {
 Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   const Network& network = job.model.network;
   if (!job.from_file || job.kind == JobKind::kServe || job.training.adapter ||
-      job.training.evaluates || !network.stored_format || !network.quantization.empty()) {
+      job.training.evaluates) {
     return std::nullopt;
   }
-  TRY(const Resident weights, WeightStorages(network, *network.stored_format));
-  const std::string format(network.stored_format->name);
+  Budget::FileShare share;
+  if (const auto& checkpoint = job.model.checkpoint; checkpoint && checkpoint->bytes > 0) {
+    share = {.weights = Bytes(checkpoint->bytes), .format = checkpoint->formats.front().name};
+  } else if (network.stored_format && network.quantization.empty()) {
+    TRY(const Resident weights, WeightStorages(network, *network.stored_format));
+    share = {.weights = Sum(weights), .format = std::string(network.stored_format->name)};
+  } else {
+    return std::nullopt;
+  }
   job.training.zero = 0;
   TRY(const Bytes state, StateBytes(job));
-  const Bytes file = Sum(weights);
-  return Budget::FileShare{
-      .weights = file,
-      .format = format,
-      .times = static_cast<double>(state.value()) / static_cast<double>(file.value())};
+  share.times = static_cast<double>(state.value()) / static_cast<double>(share.weights.value());
+  return share;
 }
 
 Result<ServingFigures> FiguresOf(const Job& job) {

@@ -43,8 +43,9 @@ struct Budget {
   std::optional<Bytes> headroom = {};         // memory − total expected
   std::optional<std::int64_t> solution = {};  // with --solve: what was found, if anything fits
   std::optional<ServingFigures> serving = {};
-  // For a model that is a file: its weights in the format that its config names, and how many times
-  // as much training needs on one device without sharding. Not known for quantised files.
+  // For a model that is a file: its tensors as they lie, or where it is a config alone its weights
+  // in the format that it names; and how many times as much training needs on one device without
+  // sharding. Not known for the config of a quantised model.
   struct FileShare {
     Bytes weights = Bytes(0);
     std::string format = {};

@@ -14,6 +14,8 @@
 namespace fourpiles {
 namespace {
 
+constexpr std::string_view kStored = "stored";  // of --weights-format
+
 // No run has more; the schedule of a step, which lists every layer, stays small.
 constexpr Range kLayers = {1, 10'000};
 
@@ -59,11 +61,33 @@ Result<std::optional<Unknown>> ReadSolve(const SettingReader& reader, const Job&
                      .hint = fmt::format("one of {}", fmt::join(words, ", "))});
 }
 
-Result<ServingJob> ReadServing(SettingReader& reader, const Network& network) {
+// The file's own formats: by default where tensors were read, or by the word.
+Result<bool> ReadAsStored(const SettingReader& reader, const Model& model) {
+  const SetValue* set = reader.Find("weights-format");
+  if (set != nullptr && set->text != kStored) {
+    return false;
+  }
+  if (set != nullptr && !model.checkpoint) {
+    return WrongUsage({.where = set->where,
+                       .found = "\"stored\", and no tensors to read",
+                       .expected = "expected a model with its tensor files",
+                       .hint = "give a number format"});
+  }
+  return model.checkpoint.has_value();
+}
+
+Result<ServingJob> ReadServing(SettingReader& reader, const Model& model) {
+  const Network& network = model.network;
   ServingJob serving;
   TRY(const NumberFormat bfloat16, FindFormat("bfloat16"));
-  TRY(serving.weights_format,
-      reader.Format("weights-format", network.stored_format.value_or(bfloat16)));
+  const NumberFormat own = network.stored_format.value_or(bfloat16);
+  TRY(serving.weights_as_stored, ReadAsStored(reader, model));
+  serving.weights_format = own;
+  if (serving.weights_as_stored) {
+    reader.Text("weights-format", kStored);
+  } else {
+    TRY(serving.weights_format, reader.Format("weights-format", own));
+  }
   const bool small = StorageBits(serving.weights_format) < 16;  // no engine computes in these
   serving.compute_format =
       small ? network.stored_format.value_or(bfloat16) : serving.weights_format;
@@ -122,7 +146,7 @@ Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settin
                                                   : FindDevice(device->text, device->where));
   }
   if (kind == JobKind::kServe) {
-    TRY(job.serving, ReadServing(reader, job.model.network));
+    TRY(job.serving, ReadServing(reader, job.model));
   } else {
     TRY(job.devices, reader.Count("devices", 1, kDeviceCounts));
     TRY(const std::optional<LoraAdapter> adapter, ReadAdapter(reader));

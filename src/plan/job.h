@@ -44,6 +44,9 @@ struct TrainingJob {
 
 struct ServingJob {
   NumberFormat weights_format = {};
+  // The file's tensors as they lie, each in its own format; weights_format is then the one that its
+  // config names.
+  bool weights_as_stored = false;
   NumberFormat compute_format = {};  // the weights', or the config's dtype where they are smaller
   NumberFormat key_format = {};
   NumberFormat value_format = {};

@@ -55,7 +55,10 @@ constexpr Setting kSettings[] = {
     {"first-step", "", "", "the first step instead of a steady one", kStep, kTraining, kNotBuilt},
 
     {"weights-format", "", "FORMAT",
-     "number format of the weights (default: the config's dtype, else bfloat16)", kServe, kServing},
+     "number format of the weights, or stored: as they lie in the file (default: stored where "
+     "there "
+     "are tensors, else the config's dtype, else bfloat16)",
+     kServe, kServing},
     {"kv-format", "", "FORMAT",
      "number format of the KV cache (default: the weights', or the dtype where they have under 16 "
      "bits)",

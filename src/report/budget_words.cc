@@ -108,7 +108,8 @@ std::string SettingsWords(const Budget& budget) {
   if (IsServing(budget)) {
     const ServingJob& serving = budget.job.serving;
     return fmt::format(
-        "weights {}, cache {}, {} request{} × {} tokens", serving.weights_format.name,
+        "weights {}, cache {}, {} request{} × {} tokens",
+        serving.weights_as_stored ? "as stored" : serving.weights_format.name,
         serving.key_format.name == serving.value_format.name
             ? std::string(serving.key_format.name)
             : fmt::format("{} and {}", serving.key_format.name, serving.value_format.name),

@@ -30,9 +30,13 @@ std::string_view RoleWord(TensorRole role) {
   return "plain";
 }
 
-Json::Array TensorsJson(const Checkpoint& checkpoint, const StoredWeights& weights) {
+Json::Array TensorsJson(const Inspection& inspection) {
+  const auto& [checkpoint, weights, inventory] = inspection;
   Json::Array tensors;
   for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    if (!inventory.chosen[i]) {
+      continue;
+    }
     const FileTensor& tensor = checkpoint.tensors[i];
     const TensorMeaning& meaning = weights.tensors[i];
     Json::Object json = {
@@ -55,9 +59,13 @@ Json::Array TensorsJson(const Checkpoint& checkpoint, const StoredWeights& weigh
   return tensors;
 }
 
-Json::Array WeightsJson(const StoredWeights& weights) {
+Json::Array WeightsJson(const Inventory& inventory) {
   Json::Array array;
-  for (const StoredWeight& weight : weights.weights) {
+  for (const InventoryRow& row : inventory.rows) {
+    if (row.weight == nullptr) {
+      continue;
+    }
+    const StoredWeight& weight = *row.weight;
     array.emplace_back(Json::Object{
         {"name", weight.name},
         {"scheme", weight.scheme},
@@ -194,13 +202,13 @@ std::string Cell(std::string_view text) {
 Json::Object InspectionJson(const Inspection& inspection) {
   const auto& [checkpoint, weights, inventory] = inspection;
   Checked elements = 0;
-  for (const FileTensor& tensor : checkpoint.tensors) {
-    elements = elements + tensor.elements;
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    elements = elements + (inventory.chosen[i] ? checkpoint.tensors[i].elements : 0);
   }
   Json::Object json = {
       {"files", FilesJson(inspection)},
-      {"tensors", TensorsJson(checkpoint, weights)},
-      {"weights", WeightsJson(weights)},
+      {"tensors", TensorsJson(inspection)},
+      {"weights", WeightsJson(inventory)},
       {"groups", GroupsJson(inventory.groups, inventory)},
       {"by_format", FormatsJson(inventory)},
       {"by_module", NamedJson(inventory.modules)},
@@ -220,6 +228,9 @@ std::string InspectionCsv(const Inspection& inspection) {
   const Checkpoint& checkpoint = inspection.checkpoint;
   std::string text = "name,dtype,format,shape,parameters,bytes,offset,file\n";
   for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    if (!inspection.inventory.chosen[i]) {
+      continue;
+    }
     const FileTensor& tensor = checkpoint.tensors[i];
     text += fmt::format("{},{},{},{},{},{},{},{}\n", Cell(tensor.name), Cell(tensor.dtype),
                         tensor.type ? tensor.type->name : "", fmt::join(tensor.shape, " "),
@@ -249,6 +260,8 @@ Json::Object DifferenceJson(const Inspection& first, const Inspection& second) {
       json.push_back(std::move(member));
     }
     json.emplace_back("verdict", Name(VerdictOf(side->checkpoint)));
+    json.emplace_back("findings", FindingsJson(side->checkpoint));
+    json.emplace_back("warnings", TextsJson(InspectionWarnings(*side)));
     sides.emplace_back(std::move(json));
   }
   return {{"compared", std::move(sides)},

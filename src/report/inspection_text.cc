@@ -216,6 +216,9 @@ std::string InspectionText(const Inspection& inspection, const InspectionView& v
     text += facts + "\n";
   }
   const Tables tables(inspection, view);
+  if (inventory.rows.empty() && !inspection.checkpoint.tensors.empty()) {
+    text += "no tensor matches the filter\n";
+  }
   if (!inventory.rows.empty()) {
     text += TableText(tables.Formats(), most(6));
   }

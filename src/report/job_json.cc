@@ -63,7 +63,10 @@ constexpr Row kRows[] = {
        return j.training.adapter ? Json(AdapterSpec(*j.training.adapter)) : Json();
      }},
     {"evaluate", [](const Job& j) { return j.training.evaluates ? Json(true) : Json(); }},
-    {"weights_format", [](const Job& j) { return Json(j.serving.weights_format.name); }},
+    {"weights_format",
+     [](const Job& j) {
+       return Json(j.serving.weights_as_stored ? "stored" : j.serving.weights_format.name);
+     }},
     {"kv_format_k", [](const Job& j) { return Json(j.serving.key_format.name); }},
     {"kv_format_v", [](const Job& j) { return Json(j.serving.value_format.name); }},
     {"context_length", [](const Job& j) { return Json(j.serving.context_length); }},

@@ -82,7 +82,7 @@ constexpr std::array kFormats = {
                  return StartsWith<'G', 'G', 'U', 'F'>(f) || StartsWith<'F', 'U', 'G', 'G'>(f);
                },
                ReadGguf},
-    FileFormat{"GGML, older than GGUF", "",
+    FileFormat{"GGML file, older than GGUF", "",
                [](const FileBeginning& f) {
                  return StartsWith<'l', 'm', 'g', 'g'>(f) || StartsWith<'f', 'm', 'g', 'g'>(f) ||
                         StartsWith<'t', 'j', 'g', 'g'>(f);

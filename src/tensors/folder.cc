@@ -55,12 +55,6 @@ std::vector<std::string> WithEnding(const std::vector<std::string>& names,
   return found;
 }
 
-// "model-00001-of-00004.safetensors" → "model"; other names as they are.
-std::string StemOf(const std::string& name) {
-  const std::optional<SplitName> split = ParseSplitName(name);
-  return split ? split->stem : name;
-}
-
 tl::unexpected<Error> SeveralModels(const std::string& path,
                                     const std::vector<std::string>& names) {
   const std::vector<std::string> first(
@@ -146,8 +140,12 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
 }
 
 bool ArePartsOfOne(const std::vector<std::string>& names) {
-  return std::ranges::all_of(
-      names, [&](const std::string& name) { return StemOf(name) == StemOf(names.front()); });
+  const std::optional<SplitName> first = ParseSplitName(names.front());
+  return names.size() == 1 || std::ranges::all_of(names, [&](const std::string& name) {
+           const std::optional<SplitName> part = ParseSplitName(name);
+           return first && part && part->stem == first->stem && part->count == first->count &&
+                  part->ending == first->ending;
+         });
 }
 
 }  // namespace fourpiles

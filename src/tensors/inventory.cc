@@ -81,6 +81,18 @@ void MakeRows(const Checkpoint& checkpoint, const StoredWeights& weights, Invent
   }
 }
 
+std::vector<bool> ChosenTensors(const Checkpoint& checkpoint, const StoredWeights& weights,
+                                const std::vector<std::string>& filters) {
+  std::vector<bool> chosen(checkpoint.tensors.size(), true);
+  for (std::size_t i = 0; i < chosen.size() && !filters.empty(); ++i) {
+    const std::int32_t weight = weights.tensors[i].weight;
+    chosen[i] = IsWanted(weight < 0 ? checkpoint.tensors[i].name
+                                    : weights.weights[static_cast<std::size_t>(weight)].name,
+                         filters);
+  }
+  return chosen;
+}
+
 void AddUp(const Checkpoint& checkpoint, Inventory& inventory) {
   for (const CheckpointFile& file : checkpoint.files) {
     inventory.files.push_back({.name = file.name});
@@ -196,6 +208,7 @@ Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights
   MakeRows(checkpoint, weights, inventory);
   std::erase_if(inventory.rows,
                 [&](const InventoryRow& row) { return !IsWanted(row.name, choice.filters); });
+  inventory.chosen = ChosenTensors(checkpoint, weights, choice.filters);
   AddUp(checkpoint, inventory);
   SortFormats(inventory);
   std::erase_if(inventory.formats, [](const FormatTotal& f) { return f.total.tensors == 0; });

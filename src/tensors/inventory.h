@@ -74,6 +74,7 @@ struct Inventory {
   std::vector<NamedTotal> files = {};     // in the order of the checkpoint
   std::vector<NamedTotal> modules = {};   // by bytes
   std::vector<InventoryRow> rows = {};
+  std::vector<bool> chosen = {};  // of each tensor of the checkpoint: a part of one of the rows
   std::vector<InventoryGroup> groups = {};
   std::vector<std::string> warnings = {};  // what surprises in a good file
 };

@@ -107,7 +107,7 @@ TEST_F(OpenCheckpointTest, NamesWhatItDoesNotRead) {
   EXPECT_EQ(found("k", "\x1F\x8B\x08"), "a gzip archive" + suffix);
   EXPECT_EQ(found("l", std::string(257, 'a') + "ustar" + std::string(250, '\0')),
             "a tar archive" + suffix);
-  EXPECT_EQ(found("m", "tjgg\x03"), "a GGML, older than GGUF" + suffix);
+  EXPECT_EQ(found("m", "tjgg\x03"), "a GGML file, older than GGUF" + suffix);
   EXPECT_EQ(found("n.bin", "\x01\x02\x03\x04\x05"), "a file of no known kind");
 }
 

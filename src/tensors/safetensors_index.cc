@@ -193,9 +193,10 @@ std::vector<Finding> CheckAgainstIndex(const SafetensorsIndex& index,
   }
   std::vector<Finding> findings;
   if (absent.count > 0) {
-    findings.push_back(Found(FileVerdict::kRefuse, where,
-                             Several(absent.count, absent.first) + " not in the shard it names",
-                             "expected every tensor of the index in its shard"));
+    findings.push_back(
+        Found(FileVerdict::kRefuse, where,
+              Several(absent.count, absent.first) + " missing in the shard that the index names",
+              "expected every tensor of the index in its shard"));
   }
   if (unlisted.count > 0) {
     findings.push_back(Found(FileVerdict::kAcceptWithWarning, where,

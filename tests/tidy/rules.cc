@@ -29,7 +29,7 @@ constexpr std::array<HeavyHeader, 6> kHeavyHeaders = {{
     {"nlohmann/", "src/base/json_fault.cc src/base/json_write.cc fuzz/json_fuzz.cc"},
     {"simdjson", "src/base/json_read.cc"},
     {"hwy/", ""},
-    {"gtest/", "_test.cc src/base/testing.h"},
+    {"gtest/", "_test.cc src/base/testing.h src/tensors/test_cases.h"},
     {"benchmark/", "bench/"},
 }};
 
