@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -74,22 +76,16 @@ void AddFindings(const Inspection& inspection, Answer& answer) {
   for (std::string& warning : InspectionWarnings(inspection)) {
     answer.warnings.push_back(std::move(warning));
   }
-  const auto add = [&](const std::vector<Finding>& findings) {
-    for (const Finding& finding : findings) {
-      if (finding.verdict >= FileVerdict::kReport && answer.errors.size() < kMostErrors) {
-        answer.errors.push_back(finding.text);
-      }
+  for (const Finding& finding : AllFindings(inspection.checkpoint)) {
+    if (finding.verdict >= FileVerdict::kReport && answer.errors.size() < kMostErrors) {
+      answer.errors.push_back(finding.text);
     }
-  };
-  add(inspection.checkpoint.findings);
-  for (const CheckpointFile& file : inspection.checkpoint.files) {
-    add(file.findings);
   }
   answer.exit_status = std::max(answer.exit_status, ExitStatusOf(VerdictOf(inspection.checkpoint)));
 }
 
-Answer Compare(const Inspection& first, const Inspection& second, ByteUnit unit) {
-  Answer answer = {.text = DifferenceText(first, second, unit),
+Answer Compare(const Inspection& first, const Inspection& second, const InspectionView& view) {
+  Answer answer = {.text = DifferenceText(first, second, view),
                    .json = DifferenceJson(first, second)};
   AddFindings(first, answer);
   AddFindings(second, answer);
@@ -122,7 +118,13 @@ Result<Answer> Run(const Arguments& arguments) {
     TRY(Checkpoint first, OpenCheckpoint(given[0]));
     TRY(Checkpoint second, OpenCheckpoint(given[1]));
     return Compare(Inspection(std::move(first), choice), Inspection(std::move(second), choice),
-                   UnitOf(arguments));
+                   {.all = arguments.Has("--all"), .unit = UnitOf(arguments)});
+  }
+  if (given.size() > 2 && !ArePartsOfOne(given)) {
+    return WrongUsage({.where = "PATH",
+                       .found = fmt::format("{} paths of more than one model", given.size()),
+                       .expected = "expected one model, two to compare, or the parts of one",
+                       .hint = "give the folder"});
   }
   TRY(Checkpoint checkpoint,
       given.size() == 1 ? OpenCheckpoint(given[0]) : OpenCheckpointParts(given));

@@ -84,7 +84,8 @@ std::string CacheTarget(const std::string& folder, int place, const std::string&
   struct stat blobs = {};
   const std::string towards = target.substr(0, target.size() - rest.size()) + "blobs";
   const std::string own = (snapshot.parent_path().parent_path() / "blobs").string();
-  const bool is_own = steps >= 2 && fstatat(place, towards.c_str(), &reached, 0) == 0 &&
+  const bool is_own = steps >= 2 &&
+                      fstatat(place, towards.c_str(), &reached, AT_SYMLINK_NOFOLLOW) == 0 &&
                       stat(own.c_str(), &blobs) == 0 && reached.st_dev == blobs.st_dev &&
                       reached.st_ino == blobs.st_ino;
   return is_blob && is_own ? target : std::string();

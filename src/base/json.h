@@ -70,9 +70,6 @@ struct JsonLimits {
   bool non_finite = false;
 };
 
-// Refuses a text that is longer than the limit, or opens with a byte order mark.
-Result<void> CheckJsonSize(std::string_view text, std::string_view where, const JsonLimits& limits);
-
 // Reads one document. `where` names it in errors, which add the byte: "config.json: byte 17".
 Result<Json> ReadJson(std::string_view text, std::string_view where, const JsonLimits& limits = {});
 

@@ -284,8 +284,7 @@ class Reader {
   std::string padded_;  // '[', the text, ']', and the zero bytes that simdjson may read past it
 };
 
-}  // namespace
-
+// Refuses a text that is longer than the limit, or opens with a byte order mark.
 Result<void> CheckJsonSize(std::string_view text, std::string_view where,
                            const JsonLimits& limits) {
   CHECK(limits.bytes <= JsonLimits::kMostBytes && limits.depth <= JsonLimits::kMostDepth);
@@ -302,6 +301,8 @@ Result<void> CheckJsonSize(std::string_view text, std::string_view where,
   }
   return {};
 }
+
+}  // namespace
 
 Result<Json> ReadJson(std::string_view text, std::string_view where, const JsonLimits& limits) {
   TRY_VOID(CheckJsonSize(text, where, limits));

@@ -308,7 +308,8 @@ std::optional<std::int64_t> JsonScanner::ReadNumber() {
   const std::string text = ReadNumberText();
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole = !has_fault_ && error == std::errc() && end == text.data() + text.size();
+  const bool is_whole =
+      !has_fault_ && error == std::errc() && end == text.data() + text.size() && text != "-0";
   return is_whole ? std::optional(number) : std::nullopt;
 }
 

@@ -43,7 +43,8 @@ class JsonScanner {
   void EnterObject();
   void EnterArray();
   void ReadString(std::string& text);  // decoded
-  // A number: its value, where it is written without point and exponent and fits 64 bits.
+  // A number: its value, where it is written without point and exponent and fits 64 bits;
+  // none of −0, which is a number of floating point.
   std::optional<std::int64_t> ReadNumber();
   // Any value, with all that it holds. Returns what it is: "the string \"F32\"", "an array".
   std::string SkipValue();

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/terminal_text.h"
 #include "base/try.h"
 #include "tensors/name_pattern.h"
 
@@ -19,6 +20,12 @@ struct LayerName {
   std::int64_t layer = 0;
   std::string rest = {};
 };
+
+// A name of a file is data: it is printed with the budget, so it is made safe and short.
+std::string SafeName(const std::string& name) {
+  constexpr std::size_t kLongest = 200;
+  return EscapeForTerminal(name.size() <= kLongest ? name : name.substr(0, kLongest) + "…");
+}
 
 std::optional<LayerName> SplitName(const std::string& name) {
   for (std::size_t begin = 0; begin < name.size();) {
@@ -66,9 +73,10 @@ Result<Network> NetworkFromTensors(const std::vector<LogicalTensor>& tensors,
       ++unknown;
       continue;
     }
-    std::optional<LayerName> name = SplitName(tensor.name);
+    const std::string safe_name = SafeName(tensor.name);
+    std::optional<LayerName> name = SplitName(safe_name);
     if (!name) {
-      once.parameters.push_back({.name = tensor.name, .shape = tensor.shape});
+      once.parameters.push_back({.name = safe_name, .shape = tensor.shape});
       continue;
     }
     Layers& layers = by_block[name->block];

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error_text.h"
 #include "base/try.h"
 #include "model/compare_tensors.h"
 #include "model/from_config.h"
@@ -15,7 +16,6 @@
 #include "model/gguf_names.h"
 #include "model/text_file.h"
 #include "tensors/folder.h"
-#include "tensors/gguf_split.h"
 #include "tensors/inventory.h"
 #include "tensors/open_checkpoint.h"
 #include "tensors/quantised.h"
@@ -47,8 +47,21 @@ std::string ConfigOf(const std::string& path) {
   return IsFile(config) && !path.ends_with(".gguf") ? config.string() : std::string();
 }
 
+// A file that was named itself is read wherever it leads; one that was found in a folder lies
+// there.
+Result<std::string> ReadConfigText(const std::string& path, const std::string& config) {
+  if (config == path) {
+    return ReadTextFile(config);
+  }
+  const fs::path place(config);
+  TRY(const FileSource source,
+      FileSource::OpenWithin(place.parent_path().empty() ? "." : place.parent_path().string(),
+                             place.filename().string()));
+  return ReadWholeFile(source, kConfigLimits.bytes);
+}
+
 Result<Model> FromConfigFile(const std::string& path, const std::string& config) {
-  TRY(const std::string text, ReadTextFile(config));
+  TRY(const std::string text, ReadConfigText(path, config));
   TRY(const Json json, ReadJson(text, config, kConfigLimits));
   TRY(Network network, NetworkFromConfig(json, config));
   const Json* id = json.Find("id");
@@ -57,30 +70,12 @@ Result<Model> FromConfigFile(const std::string& path, const std::string& config)
       .name = name == nullptr ? path : *name, .source = config, .network = std::move(network)};
 }
 
-std::string Line(const ErrorText& text) {
-  std::string line = text.where;
-  for (const std::string* part : {&text.found, &text.expected}) {
-    if (!part->empty()) {
-      line += (line.empty() ? "" : part == &text.found ? ": " : ", ") + *part;
-    }
-  }
-  return line;
-}
-
-std::vector<Finding> FindingsOf(const Checkpoint& checkpoint) {
-  std::vector<Finding> findings = checkpoint.findings;
-  for (const CheckpointFile& file : checkpoint.files) {
-    findings.insert(findings.end(), file.findings.begin(), file.findings.end());
-  }
-  return findings;
-}
-
 // What is odd about the files themselves.
 std::vector<std::string> FileWarnings(const Checkpoint& checkpoint) {
-  const std::vector<Finding> findings = FindingsOf(checkpoint);
+  const std::vector<Finding> findings = AllFindings(checkpoint);
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min(findings.size(), kMostFindings); ++i) {
-    lines.push_back(Line(findings[i].text));
+    lines.push_back(SentenceOf(findings[i].text));
   }
   if (findings.size() > kMostFindings) {
     lines.push_back(fmt::format("{} more findings: \"fourpiles inspect\" lists them",
@@ -90,7 +85,7 @@ std::vector<std::string> FileWarnings(const Checkpoint& checkpoint) {
 }
 
 tl::unexpected<Error> FirstRefusal(const Checkpoint& checkpoint) {
-  const std::vector<Finding> findings = FindingsOf(checkpoint);
+  const std::vector<Finding> findings = AllFindings(checkpoint);
   const auto refusal = std::ranges::find(findings, FileVerdict::kRefuse, &Finding::verdict);
   ErrorText text = refusal == findings.end() ? ErrorText{.found = "damaged"} : refusal->text;
   if (text.where.empty()) {
@@ -183,29 +178,6 @@ Result<Model> FromCheckpoint(const Checkpoint& checkpoint, const std::string& pa
   return model;
 }
 
-// All parts of a split GGUF model are read, whichever is named.
-Result<Checkpoint> OpenTensors(const std::string& path) {
-  std::optional<SplitName> split;
-  if (!IsFolder(path) && path.ends_with(".gguf")) {
-    split = ParseSplitName(path);
-  }
-  if (!split || split->count < 2) {
-    return OpenCheckpoint(path);
-  }
-  constexpr std::int64_t kMostParts = 10'000;
-  std::vector<std::string> parts;
-  for (std::int64_t part = 1; part <= std::min(split->count, kMostParts); ++part) {
-    parts.push_back(SplitFileName({.stem = split->stem, .number = part, .count = split->count}));
-    if (!IsFile(parts.back())) {
-      return BadInput({.where = path,
-                       .found = fmt::format("part {} of {} is missing", part, split->count),
-                       .expected = "expected all parts in the same folder",
-                       .hint = "fetch the missing part"});
-    }
-  }
-  return OpenCheckpointParts(parts);
-}
-
 // Whether the folder has tensors that are read here; nothing where it has several models.
 bool HasTensors(const Result<FolderContent>& content) {
   if (!content) {
@@ -236,12 +208,13 @@ Result<Model> OpenModel(const std::string& path) {
     if (!HasTensors(content)) {
       TRY(Model model, FromConfigFile(path, config));
       if (!content && content.error().kind == ErrorKind::kUsage) {
-        model.warnings.push_back("the tensors were not looked at: " + Line(content.error().text));
+        model.warnings.push_back("the tensors were not looked at: " +
+                                 SentenceOf(content.error().text));
       }
       return model;
     }
   }
-  TRY(const Checkpoint checkpoint, OpenTensors(path));
+  TRY(const Checkpoint checkpoint, OpenWholeCheckpoint(path));
   if (!config.empty() && IsNotFetched(checkpoint)) {
     TRY(Model model, FromConfigFile(path, config));
     model.warnings = FileWarnings(checkpoint);

@@ -22,7 +22,6 @@ class TensorGroups {
            std::int64_t count);
 
   std::int64_t Count() const { return count_; }
-  std::size_t Size() const { return groups_.size(); }
   // "model.layers.{0..2}.mlp.up_proj.weight, lm_head.weight and 4 other names", safe to print.
   std::string Listed() const;
 

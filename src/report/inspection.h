@@ -42,7 +42,8 @@ Json::Object InspectionJson(const Inspection& inspection);
 std::string InspectionCsv(const Inspection& inspection);
 
 // What two checkpoints have not in common.
-std::string DifferenceText(const Inspection& first, const Inspection& second, ByteUnit unit);
+std::string DifferenceText(const Inspection& first, const Inspection& second,
+                           const InspectionView& view);
 Json::Object DifferenceJson(const Inspection& first, const Inspection& second);
 
 // Warnings of the files and of the inventory, for stderr.

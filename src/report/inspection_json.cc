@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error_text.h"
+#include "base/terminal_text.h"
 #include "report/inspection.h"
 
 namespace fourpiles {
@@ -95,13 +96,8 @@ Json FindingJson(const Finding& finding) {
 
 Json::Array FindingsJson(const Checkpoint& checkpoint) {
   Json::Array findings;
-  for (const Finding& finding : checkpoint.findings) {
+  for (const Finding& finding : AllFindings(checkpoint)) {
     findings.push_back(FindingJson(finding));
-  }
-  for (const CheckpointFile& file : checkpoint.files) {
-    for (const Finding& finding : file.findings) {
-      findings.push_back(FindingJson(finding));
-    }
   }
   return findings;
 }
@@ -183,7 +179,7 @@ Json::Array GroupsJson(const std::vector<InventoryGroup>& groups, const Inventor
 // A cell of comma-separated values (RFC 4180). One that a spreadsheet would run as a formula gets
 // an apostrophe.
 std::string Cell(std::string_view text) {
-  std::string cell(text);
+  std::string cell = EscapeForTerminal(text);
   if (!cell.empty() && std::string_view("=+-@\t\r").find(cell.front()) != std::string_view::npos) {
     cell.insert(cell.begin(), '\'');
   }

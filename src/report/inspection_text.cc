@@ -58,10 +58,13 @@ std::string FactsLine(const Checkpoint& checkpoint) {
   if (const Json* architecture = fact("architecture"); architecture && architecture->AsString()) {
     words.push_back("architecture " + Shown(*architecture->AsString(), kLongestName));
   }
-  for (const auto& [key, word] : {std::pair("version", "version"),
-                                  {"metadata_keys", "keys"},
-                                  {"vocabulary", "vocabulary"},
-                                  {"split_count", "parts"}}) {
+  if (const Json* part = fact("split_no"), *count = fact("split_count");
+      part != nullptr && part->AsInteger() && count != nullptr && count->AsInteger() &&
+      checkpoint.files.size() == 1) {
+    words.push_back(fmt::format("part {} of {}", *part->AsInteger() + 1, *count->AsInteger()));
+  }
+  for (const auto& [key, word] :
+       {std::pair("version", "version"), {"metadata_keys", "keys"}, {"vocabulary", "vocabulary"}}) {
     if (const Json* number = fact(key); number != nullptr && number->AsInteger() != nullptr) {
       words.push_back(fmt::format("{} {}", word, PrintGrouped(*number->AsInteger())));
     }
@@ -97,6 +100,12 @@ struct Table {
   std::function<std::vector<std::string>(std::size_t)> line = {};
 };
 
+std::string LeftOutLine(std::size_t lines) {
+  return lines == 0 ? ""
+                    : fmt::format("… and {} more; --all shows them\n",
+                                  PrintGrouped(static_cast<std::int64_t>(lines)));
+}
+
 // `most` lines at most; the one behind them says how many are left out. A heading and an empty line
 // come first.
 std::string TableText(const Table& table, std::size_t most) {
@@ -106,11 +115,7 @@ std::string TableText(const Table& table, std::size_t most) {
     rows.push_back(table.line(i));
   }
   std::string text = "\n" + InColumns(rows, {.right = table.right});
-  if (shown < table.lines) {
-    text += fmt::format("… and {} more; --all shows them\n",
-                        PrintGrouped(static_cast<std::int64_t>(table.lines - shown)));
-  }
-  return text;
+  return text + LeftOutLine(table.lines - shown);
 }
 
 class Tables {
@@ -157,9 +162,9 @@ class Tables {
             .line = [this, &lines](std::size_t i) {
               const auto& line = lines[i];
               return std::vector<std::string>{
-                  ShownName(line.name) + Times(line), inventory_.formats[FormatIndex(line)].name,
-                  ShapeText(*line.shape), PrintGrouped(line.total.parameters),
-                  PrintBytes(Bytes(line.total.bytes), unit_)};
+                  ShownName(line.name) + Times(line),
+                  ShownName(inventory_.formats[FormatIndex(line)].name), ShapeText(*line.shape),
+                  PrintGrouped(line.total.parameters), PrintBytes(Bytes(line.total.bytes), unit_)};
             }};
   }
 
@@ -240,22 +245,20 @@ std::string InspectionText(const Inspection& inspection, const InspectionView& v
 
 std::vector<std::string> InspectionWarnings(const Inspection& inspection) {
   std::vector<std::string> warnings;
-  const auto add = [&](const std::vector<Finding>& findings) {
-    for (const Finding& finding : findings) {
-      if (finding.verdict == FileVerdict::kAcceptWithWarning) {
-        warnings.push_back(SentenceOf(finding.text));
-      }
+  for (const Finding& finding : AllFindings(inspection.checkpoint)) {
+    if (finding.verdict == FileVerdict::kAcceptWithWarning) {
+      warnings.push_back(SentenceOf(finding.text));
     }
-  };
-  add(inspection.checkpoint.findings);
-  for (const CheckpointFile& file : inspection.checkpoint.files) {
-    add(file.findings);
   }
   std::ranges::copy(inspection.inventory.warnings, std::back_inserter(warnings));
   return warnings;
 }
 
-std::string DifferenceText(const Inspection& first, const Inspection& second, ByteUnit unit) {
+std::string DifferenceText(const Inspection& first, const Inspection& second,
+                           const InspectionView& view) {
+  constexpr std::size_t kMostGroups = 10;  // of each table, so that all of them fit a screen
+  const std::size_t most = view.all ? SIZE_MAX : kMostGroups;
+  const ByteUnit unit = view.unit;
   const CheckpointDifference difference = DifferenceOf(first.inventory, second.inventory);
   std::string text = HeadLine(first, unit) + HeadLine(second, unit);
   text += fmt::format("\n{} alike in name, shape and format\n", Plural(difference.alike, "tensor"));
@@ -264,19 +267,23 @@ std::string DifferenceText(const Inspection& first, const Inspection& second, By
     const Tables tables(*sides[side], {.unit = unit});
     if (!difference.only[side].empty()) {
       text += fmt::format("\nonly in {}:", Shown(sides[side]->checkpoint.path, kLongestName));
-      text += TableText(tables.Tensors(difference.only[side]), SIZE_MAX);
+      text += TableText(tables.Tensors(difference.only[side]), most);
     }
   }
   if (!difference.changed.empty()) {
     TextRows rows = {{"tensor", "format", "shape", "bytes", "", "format", "shape", "bytes"}};
-    for (const ChangedGroup& group : difference.changed) {
+    const std::size_t shown = std::min(difference.changed.size(), most);
+    for (std::size_t i = 0; i < shown; ++i) {
+      const ChangedGroup& group = difference.changed[i];
       const std::string times =
           group.count == 1 ? "" : fmt::format(" × {}", PrintGrouped(group.count));
-      rows.push_back({ShownName(group.name) + times, group.format[0], ShapeText(group.shape[0]),
-                      PrintBytes(Bytes(group.total[0].bytes), unit), "→", group.format[1],
-                      ShapeText(group.shape[1]), PrintBytes(Bytes(group.total[1].bytes), unit)});
+      rows.push_back({ShownName(group.name) + times, ShownName(group.format[0]),
+                      ShapeText(group.shape[0]), PrintBytes(Bytes(group.total[0].bytes), unit), "→",
+                      ShownName(group.format[1]), ShapeText(group.shape[1]),
+                      PrintBytes(Bytes(group.total[1].bytes), unit)});
     }
     text += "\ndifferent in both:\n" + InColumns(rows, {.right = {3, 7}});
+    text += LeftOutLine(difference.changed.size() - shown);
   }
   return text;
 }

@@ -58,7 +58,16 @@ bool IsPickle(const FileBeginning& file) {
   const bool has_protocol =
       file.bytes.size() > 1 && file.bytes[0] == '\x80' && file.bytes[1] >= 0 && file.bytes[1] <= 5;
   const bool is_named = file.name.ends_with(".pkl") || file.name.ends_with(".pickle");
-  return has_protocol || is_named;
+  // "(dp0\n", "(lp0\n", and "cmodule\nname\n".
+  const std::string_view line =
+      file.bytes.substr(0, std::min<std::size_t>(file.bytes.find('\n'), 80));
+  const bool is_text =
+      file.bytes.starts_with("(dp") || file.bytes.starts_with("(lp") ||
+      (line.size() > 1 && line.size() < file.bytes.size() && line[0] == 'c' &&
+       std::ranges::all_of(line, [](char c) {
+         return ('a' <= LowerCase(c) && LowerCase(c) <= 'z') || c == '_' || c == '.';
+       }));
+  return has_protocol || is_named || is_text;
 }
 
 bool IsTar(const FileBeginning& file) {
@@ -77,6 +86,7 @@ constexpr std::string_view kUnpackHint = "unpack it and give the files within";
 
 // Asked in this order. Magic numbers stand in the documents of the formats.
 constexpr std::array kFormats = {
+    FileFormat{"safetensors", ".safetensors", IsSafetensors, ReadSafetensors},
     FileFormat{"GGUF", ".gguf",
                [](const FileBeginning& f) {
                  return StartsWith<'G', 'G', 'U', 'F'>(f) || StartsWith<'F', 'U', 'G', 'G'>(f);
@@ -124,8 +134,13 @@ constexpr std::array kFormats = {
     FileFormat{"gzip archive", ".gz",
                [](const FileBeginning& f) { return StartsWith<'\x1F', '\x8B'>(f); }, nullptr,
                kUnpackHint},
+    FileFormat{"zstd archive", ".zst",
+               [](const FileBeginning& f) { return StartsWith<'\x28', '\xB5', '\x2F', '\xFD'>(f); },
+               nullptr, kUnpackHint},
+    FileFormat{"bzip2 archive", ".bz2",
+               [](const FileBeginning& f) { return StartsWith<'B', 'Z', 'h'>(f); }, nullptr,
+               kUnpackHint},
     FileFormat{"tar archive", ".tar", IsTar, nullptr, kUnpackHint},
-    FileFormat{"safetensors", ".safetensors", IsSafetensors, ReadSafetensors},
     FileFormat{"pickle, as PyTorch saves", "", IsPickle, nullptr, kPickleHint},
     FileFormat{"ONNX model", ".onnx", IsOnnx, nullptr, "give the model it was exported from"},
     FileFormat{"PyTorch file", ".pt",

@@ -75,7 +75,7 @@ tl::unexpected<Error> NoModel(const std::string& path) {
        !error && entry != fs::directory_iterator() && folders.size() < kMostNamed;
        entry.increment(error)) {
     std::error_code ignored;
-    if (!entry->is_directory(ignored)) {
+    if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) {
       continue;
     }
     const auto files = FilesOf(entry->path().string());

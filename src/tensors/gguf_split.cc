@@ -18,10 +18,11 @@ constexpr std::size_t kFewestDigits = 5;
 constexpr std::size_t kMostDigits = 9;
 
 // The number that the text ends in, as "%05d" writes it, which is taken off.
-std::optional<std::int64_t> TakeNumber(std::string_view& text) {
+std::optional<std::int64_t> TakeNumber(std::string_view& text, bool is_gguf) {
   const std::size_t before = text.find_last_not_of("0123456789");
   const std::string_view digits = text.substr(before == std::string_view::npos ? 0 : before + 1);
-  const bool has_zero_too_many = digits.size() > kFewestDigits && digits.front() == '0';
+  // "model-00001-of-000163.safetensors" is a name of a shard.
+  const bool has_zero_too_many = is_gguf && digits.size() > kFewestDigits && digits.front() == '0';
   if (digits.size() < kFewestDigits || digits.size() > kMostDigits || has_zero_too_many) {
     return std::nullopt;
   }
@@ -123,12 +124,13 @@ std::optional<SplitName> ParseSplitName(std::string_view file_name) {
   if (!is_gguf && !TakeEnding(rest, kShardEnding)) {
     return std::nullopt;
   }
-  const std::optional<std::int64_t> count = TakeNumber(rest);
+  const std::optional<std::int64_t> count = TakeNumber(rest, is_gguf);
   if (!count || !TakeEnding(rest, kBetween)) {
     return std::nullopt;
   }
-  const std::optional<std::int64_t> number = TakeNumber(rest);
-  if (!number || !TakeEnding(rest, "-") || *number < 1 || *number > *count) {
+  const std::optional<std::int64_t> number = TakeNumber(rest, is_gguf);
+  if (!number || !(TakeEnding(rest, "-") || (!is_gguf && TakeEnding(rest, "_"))) || *number < 1 ||
+      *number > *count) {
     return std::nullopt;
   }
   return SplitName{std::string(rest), *number, *count,

@@ -26,6 +26,7 @@ struct SplitName {
 
 // Nothing: not the name of a part. The shards of safetensors are named alike.
 std::optional<SplitName> ParseSplitName(std::string_view file_name);
+// Of a part of GGUF.
 std::string SplitFileName(const SplitName& name);
 
 // One file, as it was read.

@@ -212,6 +212,7 @@ Result<void> GgufStream::Fill() {
   const std::int64_t bytes = std::min(static_cast<std::int64_t>(kBufferBytes), Remaining());
   buffer_.resize(static_cast<std::size_t>(bytes));
   buffer_start_ = place_;
+  TRY_VOID(CheckLength());
   return source_.ReadAt(place_, buffer_);
 }
 
@@ -249,6 +250,15 @@ Result<std::uint64_t> GgufStream::Number(int bytes, std::string_view what) {
 Result<std::uint32_t> GgufStream::Uint32(std::string_view what) {
   TRY(const std::uint64_t number, Number(4, what));
   return static_cast<std::uint32_t>(number);
+}
+
+Result<void> GgufStream::CheckLength() const {
+  if (place_ <= kMostGgufHeaderBytes) {
+    return {};
+  }
+  return BadInput({.where = Where(),
+                   .found = "a header that goes on",
+                   .expected = fmt::format("expected at most {} bytes", kMostGgufHeaderBytes)});
 }
 
 Result<void> GgufStream::Skip(std::int64_t bytes, std::string_view what) {

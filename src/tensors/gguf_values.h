@@ -48,6 +48,7 @@ class GgufStream {
  private:
   Result<void> Read(std::span<std::byte> bytes, std::string_view what);
   Result<void> Fill();
+  Result<void> CheckLength() const;
   Result<std::int64_t> StringLength(std::int64_t limit, std::string_view what);
 
   const ByteSource& source_;
@@ -57,6 +58,7 @@ class GgufStream {
   std::int64_t buffer_start_ = 0;  // its place in the file
 };
 
+inline constexpr std::int64_t kMostGgufHeaderBytes = 100'000'000;  // the largest real one: 15 MB
 inline constexpr std::int64_t kMostGgufStringBytes = 64'000'000;
 inline constexpr std::int64_t kMostGgufElements = 16'000'000;  // of an array
 inline constexpr std::size_t kMostGgufNesting = 64;

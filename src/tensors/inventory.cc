@@ -93,9 +93,16 @@ std::vector<bool> ChosenTensors(const Checkpoint& checkpoint, const StoredWeight
   return chosen;
 }
 
-void AddUp(const Checkpoint& checkpoint, Inventory& inventory) {
+void AddUp(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory& inventory) {
   for (const CheckpointFile& file : checkpoint.files) {
     inventory.files.push_back({.name = file.name});
+  }
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    const FileTensor& tensor = checkpoint.tensors[i];
+    if (inventory.chosen[i]) {
+      inventory.files[static_cast<std::size_t>(tensor.file)].total.Add(
+          {.tensors = 1, .parameters = weights.tensors[i].parameters, .bytes = tensor.bytes});
+    }
   }
   for (const InventoryRow& row : inventory.rows) {
     FormatTotal& format = inventory.formats[static_cast<std::size_t>(row.label)];
@@ -106,7 +113,6 @@ void AddUp(const Checkpoint& checkpoint, Inventory& inventory) {
                         .zero_points = row.weight->zero_point_bytes,
                         .other = row.weight->other_bytes});
     }
-    inventory.files[static_cast<std::size_t>(row.file)].total.Add(row.total);
     inventory.total.Add(row.total);
   }
 }
@@ -209,7 +215,7 @@ Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights
   std::erase_if(inventory.rows,
                 [&](const InventoryRow& row) { return !IsWanted(row.name, choice.filters); });
   inventory.chosen = ChosenTensors(checkpoint, weights, choice.filters);
-  AddUp(checkpoint, inventory);
+  AddUp(checkpoint, weights, inventory);
   SortFormats(inventory);
   std::erase_if(inventory.formats, [](const FormatTotal& f) { return f.total.tensors == 0; });
   AddUpModules(inventory);
@@ -219,7 +225,12 @@ Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights
   }
   Sort(inventory.groups, choice.order);
   Sort(inventory.modules, InventoryOrder::kBytes);
-  inventory.warnings = Surprises(checkpoint, inventory);
+  // Of the whole checkpoint, whatever part of it is shown.
+  inventory.warnings = choice.filters.empty() ? Surprises(checkpoint, inventory)
+                                              : InventoryOf(checkpoint, weights).warnings;
+  if (!choice.filters.empty()) {
+    return inventory;
+  }
   inventory.warnings.insert(inventory.warnings.end(), weights.notes.begin(), weights.notes.end());
   return inventory;
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr std::string_view kPlace = "{}";
 constexpr std::size_t kMostDigits = 15;
 constexpr std::size_t kMostRuns = 3;
+constexpr std::size_t kMostNumbers = 8;  // of a name; later ones are letters like any other
 
 // The next separator from `begin` on, or the end. Written out, because find_first_of() searches the
 // set for every letter.
@@ -74,7 +75,7 @@ NamePattern PatternOf(std::string_view name) {
   while (true) {
     const std::size_t end = EndOfPart(name, 0);
     const std::string_view part = name.substr(0, end);
-    if (IsNumber(part)) {
+    if (IsNumber(part) && pattern.numbers.size() < kMostNumbers) {
       std::int64_t number = 0;
       std::from_chars(part.data(), part.data() + part.size(), number);
       pattern.numbers.push_back(number);
@@ -104,7 +105,9 @@ std::string WithValues(std::string_view pattern,
 
 std::size_t NameGroups::GroupOf(std::string_view name, std::string_view kind) {
   NamePattern pattern = PatternOf(name);
-  const std::size_t group = keys_.NumberOf(std::string(pattern.text).append(1, '\0').append(kind));
+  // With their lengths, so that no letter of a name can stand for a boundary.
+  const std::size_t group = keys_.NumberOf(
+      fmt::format("{} {} {}{}", pattern.text.size(), pattern.numbers.size(), pattern.text, kind));
   if (group == groups_.size()) {
     groups_.push_back({.pattern = std::move(pattern.text),
                        .values = std::vector<std::vector<std::int64_t>>(pattern.numbers.size())});

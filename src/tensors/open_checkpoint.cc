@@ -18,6 +18,9 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kPointer = "Git LFS pointer";
+constexpr std::int64_t kMostParts = 10'000;
+constexpr std::size_t kMostOpenFiles =
+    200;  // a process may have a thousand; later ones are opened again
 
 Finding Refusal(ErrorText text) {
   return {.verdict = FileVerdict::kRefuse, .text = std::move(text)};
@@ -61,6 +64,10 @@ void AddFileOfFolder(Checkpoint& checkpoint, const std::string& folder, const st
   } else {
     checkpoint.files.push_back({.name = name, .findings = {Refusal(source.error().text)}});
   }
+  checkpoint.files.back().folder = folder;
+  if (checkpoint.files.size() > kMostOpenFiles) {
+    checkpoint.files.back().source.reset();
+  }
 }
 
 // The document of the folder, or null when there is none. One that cannot be read is a finding.
@@ -92,6 +99,15 @@ void ReadConfigs(Checkpoint& checkpoint, const std::string& folder, FileVerdict 
   }
 }
 
+// The file, opened again where it was closed; nullptr where it can no longer be opened.
+std::shared_ptr<const ByteSource> SourceOf(const CheckpointFile& file) {
+  if (file.source != nullptr || file.folder.empty()) {
+    return file.source;
+  }
+  Result<FileSource> source = FileSource::OpenWithin(file.folder, file.name);
+  return source ? std::make_shared<FileSource>(*std::move(source)) : nullptr;
+}
+
 // "size 123" of a Git LFS pointer.
 std::int64_t PointerBytes(const ByteSource& source) {
   constexpr std::int64_t kMostPointerBytes = 1024;  // git-lfs, docs/spec.md
@@ -109,9 +125,10 @@ void TellPointersTogether(Checkpoint& checkpoint, const std::string& where) {
   std::int64_t pointers = 0;
   Checked bytes = 0;
   for (CheckpointFile& file : checkpoint.files) {
-    if (file.format == kPointer && file.source != nullptr) {
+    if (file.format == kPointer) {
       ++pointers;
-      bytes = bytes + PointerBytes(*file.source);
+      const auto source = SourceOf(file);
+      bytes = bytes + (source == nullptr ? 0 : PointerBytes(*source));
       file.findings.clear();
     }
   }
@@ -172,16 +189,27 @@ Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
   return checkpoint;
 }
 
+// Files that are parts of one model: each part is there once, and no tensor in two of them.
 void CheckParts(Checkpoint& checkpoint) {
+  std::vector<std::int64_t> tensors(checkpoint.files.size());
+  std::vector<std::string_view> names;
+  for (const FileTensor& tensor : checkpoint.tensors) {
+    ++tensors[static_cast<std::size_t>(tensor.file)];
+    names.emplace_back(tensor.name);
+  }
   std::vector<SplitPart> parts;
   for (std::size_t i = 0; i < checkpoint.files.size(); ++i) {
     const CheckpointFile& file = checkpoint.files[i];
-    const auto tensors =
-        std::ranges::count(checkpoint.tensors, static_cast<std::int32_t>(i), &FileTensor::file);
-    parts.push_back({.file_name = file.name, .facts = file.facts, .tensors = tensors});
+    parts.push_back({.file_name = file.name, .facts = file.facts, .tensors = tensors[i]});
   }
   for (Finding& finding : CheckSplit(parts)) {
     checkpoint.findings.push_back(std::move(finding));
+  }
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
+    checkpoint.findings.push_back(
+        Refusal({checkpoint.path, fmt::format("the tensor \"{}\" in two files", *twice),
+                 "expected each tensor once", ""}));
   }
 }
 
@@ -200,7 +228,7 @@ Result<Checkpoint> OpenFolder(const std::string& path) {
     AddFileOfFolder(checkpoint, path, file);
   }
   TellPointersTogether(checkpoint, path);
-  if (content.is_split) {
+  if (content.is_split && VerdictOf(checkpoint) != FileVerdict::kRefuse) {
     CheckParts(checkpoint);
   }
   ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
@@ -252,7 +280,8 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
     return OpenFolder(path);
   }
   TRY(FileSource source, FileSource::Open(path));
-  if (path.ends_with(".json")) {
+  const FileFormat* format = FormatOf(source);
+  if (path.ends_with(".json") && (format == nullptr || format->read == nullptr)) {
     return OpenDocument(path, source);
   }
   Checkpoint checkpoint = {.path = path};
@@ -269,12 +298,50 @@ Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths) {
     TRY(FileSource source, FileSource::Open(path));
     AddFile(checkpoint, NameOf(path), std::make_shared<FileSource>(std::move(source)));
   }
-  if (checkpoint.files.front().format == "gguf") {
-    CheckParts(checkpoint);
-  } else {
+  CheckParts(checkpoint);
+  if (checkpoint.files.front().format == "safetensors") {
     ReadConfigs(checkpoint, FolderOf(paths.front()), FileVerdict::kAcceptWithWarning);
   }
   return checkpoint;
+}
+
+Result<Checkpoint> OpenWholeCheckpoint(const std::string& path) {
+  std::error_code error;
+  const std::optional<SplitName> part = ParseSplitName(NameOf(path));
+  if (!part || part->count < 2 || part->count > kMostParts || part->ending != ".gguf" ||
+      std::filesystem::is_directory(path, error)) {
+    return OpenCheckpoint(path);
+  }
+  Checkpoint checkpoint = {.path = path};
+  for (std::int64_t number = 1; number <= part->count; ++number) {
+    AddFileOfFolder(checkpoint, FolderOf(path), SplitFileName({part->stem, number, part->count}));
+  }
+  if (VerdictOf(checkpoint) != FileVerdict::kRefuse) {
+    CheckParts(checkpoint);
+  }
+  return checkpoint;
+}
+
+std::vector<Finding> AllFindings(const Checkpoint& checkpoint) {
+  std::vector<Finding> findings = checkpoint.findings;
+  for (const CheckpointFile& file : checkpoint.files) {
+    findings.insert(findings.end(), file.findings.begin(), file.findings.end());
+  }
+  return findings;
+}
+
+std::optional<std::string> TensorBytes(const Checkpoint& checkpoint, const FileTensor& tensor,
+                                       std::int64_t limit) {
+  if (tensor.bytes < 0 || tensor.bytes > limit) {
+    return std::nullopt;
+  }
+  const auto source = SourceOf(checkpoint.files[static_cast<std::size_t>(tensor.file)]);
+  std::string bytes(static_cast<std::size_t>(tensor.bytes), '\0');
+  if (source == nullptr ||
+      !source->ReadAt(tensor.offset, std::as_writable_bytes(std::span(bytes)))) {
+    return std::nullopt;
+  }
+  return bytes;
 }
 
 }  // namespace fourpiles

@@ -24,7 +24,9 @@ struct CheckpointFile {
   std::vector<MetadataEntry> metadata = {};
   Json::Object facts = {};
   std::vector<Finding> findings = {};
-  std::shared_ptr<const ByteSource> source = {};  // to read the tensors from
+  // To read the tensors from; nullptr: closed, to be opened again in its folder.
+  std::shared_ptr<const ByteSource> source = {};
+  std::string folder = {};
 };
 
 // The JSON documents of a Hugging Face folder that say what packed tensors mean; null when absent.
@@ -46,14 +48,21 @@ struct Checkpoint {
 // The worst finding of all files and of the set.
 FileVerdict VerdictOf(const Checkpoint& checkpoint);
 
-// Opens a file of tensors, an index with its shards, a config.json, or a folder that has one of
-// these, each recognised by its content. Files that another file names lie within its folder, and
-// are no links, but for those of the Hugging Face cache. Errors (kInput): a path that cannot be
-// read, or a file that holds no tensors that this version reads.
+// Opens a file of tensors, which is recognised by its content; an index with its shards or a
+// config.json, by the ending .json; or a folder that has one of these. Files that another file
+// names lie within its folder, and are no links, but for those of the Hugging Face cache. What is
+// wrong with a file is a finding. Errors (kInput): a path that cannot be read.
 Result<Checkpoint> OpenCheckpoint(const std::string& path);
 
 // The parts of one model, given as one path each.
 Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths);
+
+// The same as OpenCheckpoint(), but for a part of a split GGUF model: all its parts, which lie
+// beside it.
+Result<Checkpoint> OpenWholeCheckpoint(const std::string& path);
+
+// Those of the files as a set first, then those of each file.
+std::vector<Finding> AllFindings(const Checkpoint& checkpoint);
 
 // The bytes of one tensor of at most `limit` bytes; nothing when it is longer or cannot be read.
 std::optional<std::string> TensorBytes(const Checkpoint& checkpoint, const FileTensor& tensor,

@@ -4,9 +4,10 @@
 // is left out, with a note: what the tensors show counts for more.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/json.h"
@@ -32,7 +33,7 @@ struct DeclaredQuantisation {
   // One, or one for each group of layers.
   std::vector<DeclaredWeights> weights = {};
   // By the layer's path without ".weight": the overrides of MLX, quantized_layers of ModelOpt.
-  std::unordered_map<std::string, DeclaredWeights> layers = {};
+  std::map<std::string, DeclaredWeights, std::less<>> layers = {};
   std::vector<std::string> notes = {};
 };
 

@@ -14,6 +14,7 @@
 // 3 bits fill words exactly: 32 values lie in 3 words. A row of 128 such values is 128 · 3 / 32 =
 // 12 words.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -91,6 +92,10 @@ std::optional<Unpacked> UnpackGptq(QuantisedLayers& layers, const WordMatrix& ma
   if (order != nullptr && order->elements > 0) {
     const auto bits = ExactShare(matrix.rows, matrix.word, order->elements);
     if (IsBits(bits)) {
+      if (IsBits(matrix.declared.bits) && *bits != matrix.declared.bits) {
+        layers.Note("gptq: g_idx and the config disagree about the bits; g_idx counts",
+                    matrix.stem);
+      }
       return GptqWithBits(matrix, *bits, "g_idx");
     }
   }
@@ -180,14 +185,18 @@ struct MlxPacking {
 // bits are not needed; groups of 64 are the default of mlx.
 std::optional<MlxPacking> FindMlxPacking(std::int64_t words, std::int64_t scales,
                                          std::int64_t declared_group) {
+  constexpr std::int64_t kUsualBits = 4;
+  std::optional<MlxPacking> found;
   for (const std::int64_t group :
        {declared_group, std::int64_t{64}, std::int64_t{32}, std::int64_t{128}, std::int64_t{16}}) {
     const auto bits = ExactShare(words, 32, OrLargest(Checked(scales) * group));
-    if (IsBits(bits) && *bits != 1 && *bits != 7) {
+    const bool fits = IsBits(bits) && *bits != 1 && *bits != 7;
+    if (fits && (group == declared_group || *bits == kUsualBits)) {
       return MlxPacking{*bits, group};
     }
+    found = fits && !found ? MlxPacking{*bits, group} : found;
   }
-  return std::nullopt;
+  return found;
 }
 
 // mlx 0.29, mx.quantize: the modes mxfp4, mxfp8 and nvfp4 have scales of one byte and no biases.
@@ -206,7 +215,9 @@ std::int64_t HqqValuesPerWord(std::int64_t word, std::int64_t bits) {
 std::optional<std::vector<std::int64_t>> HqqShape(const QuantisedLayers& layers,
                                                   std::string_view stem) {
   auto shape = layers.SmallIntegers(stem, ".shape");
-  return shape && !shape->empty() && shape->size() <= kMostDimensions ? shape : std::nullopt;
+  const bool is_shape = shape && !shape->empty() && shape->size() <= kMostDimensions &&
+                        std::ranges::all_of(*shape, [](std::int64_t d) { return d > 0; });
+  return is_shape ? shape : std::nullopt;
 }
 
 // 0 when nothing says it.
@@ -269,6 +280,11 @@ bool AddMlx(QuantisedLayers& layers, std::int32_t codes) {
     layers.Note("mlx: packed, the number of bits is not known; it counts as it lies", tensor.name);
     layers.SetRole(codes, TensorRole::kCodes, tensor.elements);
     return true;
+  }
+  if (DeclaredFor(layers.Declared(), stem).group_size == 0) {
+    layers.Note(
+        "mlx: no config says how large the groups are; the usual ones are taken for granted",
+        tensor.name);
   }
   StoredWeight weight = {
       .name = tensor.name,

@@ -11,7 +11,7 @@ namespace fourpiles {
 namespace {
 
 // A quant_state of bitsandbytes is 160 bytes or so; a shape is 8 bytes a dimension.
-constexpr std::int64_t kMostSmallBytes = 65'536;
+constexpr std::int64_t kMostSmallBytes = 4'096;
 
 bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -80,7 +80,6 @@ QuantisedLayers::QuantisedLayers(const Checkpoint& checkpoint, const DeclaredQua
     : checkpoint_(&checkpoint), declared_(&declared) {
   const std::size_t count = checkpoint.tensors.size();
   result_.tensors.resize(count);
-  by_name_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const FileTensor& tensor = checkpoint.tensors[i];
     result_.tensors[i].parameters = tensor.elements;

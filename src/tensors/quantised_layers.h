@@ -8,10 +8,9 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "tensors/quantised.h"
@@ -66,7 +65,6 @@ class QuantisedLayers {
   // Notes with the same text are told once, with their number and the first of the names.
   void Note(std::string text, std::string_view name);
 
-  std::size_t WeightCount() const { return result_.weights.size(); }
   StoredWeights Finish() &&;
 
  private:
@@ -79,9 +77,10 @@ class QuantisedLayers {
 
   const Checkpoint* checkpoint_;
   const DeclaredQuantisation* declared_;
-  std::unordered_map<std::string_view, std::int32_t> by_name_;
+  // Trees, because a hash table could be made slow by chosen names.
+  std::map<std::string_view, std::int32_t> by_name_;
   // What stands behind the last dot of any name: most suffixes asked for stand nowhere.
-  std::unordered_set<std::string_view> last_steps_;
+  std::set<std::string_view> last_steps_;
   std::map<std::string, Noted> notes_;
   StoredWeights result_;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,8 @@ constexpr std::int64_t kMostHeaderBytes = 100'000'000;  // tensor.rs, MAX_HEADER
 // "":{"dtype":"U8","shape":[],"data_offsets":[0,0]}, and so no more tensors than the header's bytes
 // divided by it.
 constexpr std::int64_t kShortestEntry = 50;
+constexpr std::size_t kMostMetadata = 10'000;  // real files have ten or so
+constexpr std::size_t kLongestDtype = 64;
 constexpr std::string_view kCutShort = "the download may have been cut short; fetch the file again";
 
 struct Dtype {
@@ -182,7 +185,11 @@ class HeaderReader {
     json_.EnterObject();
     std::string text;
     for (std::string key; json_.NextKey(key);) {
-      if (json_.NextKind() == JsonKind::kString) {
+      if (reading_.metadata.size() == kMostMetadata) {
+        Refuse("__metadata__", fmt::format("more than {} entries", kMostMetadata),
+               "expected fewer");
+        json_.SkipValue();
+      } else if (json_.NextKind() == JsonKind::kString) {
         json_.ReadString(text);
         reading_.metadata.push_back({.key = key, .value = Json(text)});
       } else {
@@ -245,6 +252,7 @@ class HeaderReader {
     }
     json_.ReadString(tensor.dtype);
     tensor.type = TypeOf(tensor.dtype);
+    tensor.dtype.resize(std::min(tensor.dtype.size(), kLongestDtype));  // an unknown one
     return true;
   }
 
@@ -329,6 +337,13 @@ class HeaderReader {
 
   // The reference keeps the last of two tensors of one name; the format forbids them.
   void CheckNames() {
+    std::set<std::string_view> keys;
+    for (const MetadataEntry& entry : reading_.metadata) {
+      if (!keys.insert(entry.key).second) {
+        Refuse(fmt::format("__metadata__.{}", entry.key), "a second time",
+               "expected each key once");
+      }
+    }
     const std::vector<FileTensor>& tensors = reading_.tensors;
     std::vector<std::pair<std::size_t, std::uint32_t>> order;  // by hash first, which is quick
     order.reserve(tensors.size());

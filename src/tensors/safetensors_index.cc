@@ -13,6 +13,7 @@
 namespace fourpiles {
 namespace {
 
+constexpr std::size_t kMostShards = 10'000;
 constexpr std::int64_t kMostIndexBytes = 200'000'000;  // real ones reach 60 MB
 
 Finding Found(FileVerdict verdict, std::string_view where, std::string found,
@@ -71,6 +72,12 @@ void NumberShards(NamedShards&& named, std::string_view where, SafetensorsIndex&
   std::set<std::string_view> shards;
   for (const auto& [tensor, shard] : named) {
     shards.insert(shard);
+  }
+  if (shards.size() > kMostShards) {
+    findings.Refuse({.where = std::string(where),
+                     .found = fmt::format("{} shards", shards.size()),
+                     .expected = fmt::format("expected at most {}", kMostShards)});
+    return;
   }
   index.shards.assign(shards.begin(), shards.end());
   index.entries.reserve(named.size());
@@ -136,6 +143,7 @@ SafetensorsIndex ReadSafetensorsIndex(const ByteSource& source) {
   const std::string_view where = source.Name();
   JsonScanner json(source, 0, source.Size());
   bool has_map = false;
+  bool has_metadata = false;
   if (source.Size() > kMostIndexBytes) {
     findings.Refuse({std::string(where), fmt::format("an index of {} bytes", source.Size()),
                      fmt::format("expected at most {}", kMostIndexBytes)});
@@ -144,10 +152,15 @@ SafetensorsIndex ReadSafetensorsIndex(const ByteSource& source) {
   }
   json.EnterObject();
   for (std::string key; json.NextKey(key);) {
-    if (key == "metadata") {
+    if (key == "metadata" && !std::exchange(has_metadata, true)) {
       ReadTotals(json, index);
     } else if (key == "weight_map" && !std::exchange(has_map, true)) {
       ReadWeightMap(json, where, named, findings);
+    } else if (key == "metadata" || key == "weight_map") {
+      findings.Refuse({.where = fmt::format("{}: {}", where, key),
+                       .found = "a second time",
+                       .expected = "expected each key once"});
+      json.SkipValue();
     } else {
       json.SkipValue();
     }
@@ -155,6 +168,11 @@ SafetensorsIndex ReadSafetensorsIndex(const ByteSource& source) {
   if (!json.Finish()) {
     const JsonFault& fault = json.Fault();
     findings.Refuse({fmt::format("{}: byte {}", where, fault.byte), fault.found, fault.expected});
+  }
+  if (json.Finish() && !has_map) {
+    findings.Refuse({.where = std::string(where),
+                     .found = "no weight_map",
+                     .expected = "expected an object of tensors and their files"});
   }
   NumberShards(std::move(named), where, index, findings);
   index.findings = std::move(findings).Take(where);

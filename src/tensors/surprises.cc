@@ -42,7 +42,7 @@ void WideMatrices(const Inventory& inventory, std::vector<std::string>& sentence
   if (largest != nullptr) {
     const std::string& format = inventory.formats[static_cast<std::size_t>(largest->label)].name;
     sentences.push_back(
-        fmt::format("{} of more than one dimension in {} within a {} model take {} "
+        fmt::format("{} of more than one dimension in {} within a {} model: {} "
                     "bytes; the largest is \"{}\"",
                     wide.tensors == 1 ? "a tensor" : fmt::format("{} tensors", wide.tensors),
                     format, plain->name, wide.bytes, largest->name));
