@@ -1,9 +1,11 @@
 // fourpiles validate RUNS.jsonl
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "base/byte_source.h"
+#include "base/nearest_name.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "report/validation.h"
@@ -48,6 +50,20 @@ Result<std::optional<double>> ToleranceOf(const Arguments& arguments) {
   return percent / 100;
 }
 
+Result<void> CheckKinds(std::span<const std::string> asked, std::span<const RunKind> kinds) {
+  std::vector<std::string_view> names(kinds.size());
+  std::ranges::transform(kinds, names.begin(), &RunKind::kind);
+  for (const std::string& kind : asked) {
+    if (std::ranges::find(names, kind) == names.end()) {
+      return WrongUsage({.where = "--kind",
+                         .found = "unknown kind \"" + kind + "\"",
+                         .expected = DidYouMean(kind, names),
+                         .hint = "kinds are those of the rows: vllm_available, sglang_kv, …"});
+    }
+  }
+  return {};
+}
+
 Result<Answer> Run(const Arguments& arguments) {
   const std::string path(arguments.One("RUNS"));
   const auto only = arguments.All("--kind");
@@ -58,6 +74,7 @@ Result<Answer> Run(const Arguments& arguments) {
   const auto pools = PoolRunKinds();
   std::vector<RunKind> kinds(llamacpp.begin(), llamacpp.end());
   kinds.insert(kinds.end(), pools.begin(), pools.end());
+  TRY_VOID(CheckKinds(choice.kinds, kinds));
   const Validation validation = Validate(text, path, kinds, choice);
   Answer answer = {.text = ValidationText(validation), .json = ValidationJson(validation)};
   answer.errors = validation.faults;

@@ -144,6 +144,8 @@ Result<ValidatedRun> RunOf(const Fields& fields) {
 
 void Compare(ValidatedRun& run, const Fields& fields, std::span<const RunKind> kinds,
              const ValidationChoice& choice) {
+  const RunKind* kind = FindKind(kinds, run.kind);
+  run.judged = kind != nullptr && kind->closeness != Closeness::kShown;
   const auto prediction = Predicted(kinds, fields, run);
   if (!prediction) {
     const ErrorText& text = prediction.error().text;
@@ -153,12 +155,11 @@ void Compare(ValidatedRun& run, const Fields& fields, std::span<const RunKind> k
   const std::string confidence = RunText(fields, "confidence");
   const Judgement judgement = {.measured = run.measured,
                                .prediction = *prediction,
-                               .closeness = FindKind(kinds, run.kind)->closeness,
+                               .closeness = kind->closeness,
                                .unsure = confidence == "medium" || confidence == "low"};
   run.predicted = prediction->value;
   run.error = ErrorOf(prediction->value, run.measured);
   run.exact = ExactAtPrint(judgement);
-  run.judged = judgement.closeness != Closeness::kShown;
   run.close = choice.tolerance && run.judged ? std::abs(run.error) <= *choice.tolerance
                                              : IsClose(judgement);
 }
@@ -172,33 +173,36 @@ double MedianOf(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-ValidationSummary SummaryOf(std::span<const ValidatedRun> rows, const std::string& kind) {
-  ValidationSummary summary = {.kind = kind};
+void Count(ValidationSummary& summary, const ValidatedRun& run) {
+  summary.worst = std::abs(run.error) > std::abs(summary.worst) ? run.error : summary.worst;
+  summary.exact += run.exact ? 1 : 0;
+  summary.off += run.judged && !run.close ? 1 : 0;
+  summary.share_within_5_percent += std::abs(run.error) <= kGoodError ? 1 : 0;
+  summary.share_underestimated += run.error < 0 && !run.exact ? 1 : 0;
+}
+
+template <class Belongs>
+ValidationSummary SummaryOf(std::span<const ValidatedRun> rows, const std::string& name,
+                            Belongs belongs) {
+  ValidationSummary summary = {.kind = name};
   std::vector<double> sizes;
-  std::int64_t good = 0;
-  std::int64_t under = 0;
   for (const ValidatedRun& run : rows) {
-    if (!kind.empty() && run.kind != kind) {
+    if (!belongs(run)) {
       continue;
     }
     ++summary.rows;
-    if (!run.predicted) {
-      continue;
-    }
-    sizes.push_back(std::abs(run.error));
-    summary.worst = std::abs(run.error) > std::abs(summary.worst) ? run.error : summary.worst;
-    summary.exact += run.exact ? 1 : 0;
     summary.judged += run.judged ? 1 : 0;
-    summary.off += run.judged && !run.close ? 1 : 0;
-    good += std::abs(run.error) <= kGoodError ? 1 : 0;
-    under += run.error < 0 && !run.exact ? 1 : 0;
+    if (run.predicted) {
+      sizes.push_back(std::abs(run.error));
+      Count(summary, run);
+    }
   }
   summary.compared = static_cast<std::int64_t>(sizes.size());
-  summary.median_absolute_error = MedianOf(sizes);
   if (!sizes.empty()) {
-    summary.share_within_5_percent = static_cast<double>(good) / static_cast<double>(sizes.size());
-    summary.share_underestimated = static_cast<double>(under) / static_cast<double>(sizes.size());
+    summary.share_within_5_percent /= static_cast<double>(sizes.size());
+    summary.share_underestimated /= static_cast<double>(sizes.size());
   }
+  summary.median_absolute_error = MedianOf(std::move(sizes));
   return summary;
 }
 
@@ -243,10 +247,14 @@ Validation Validate(std::string_view text, std::string_view where, std::span<con
   for (const ValidatedRun& run : validation.rows) {
     if (std::ranges::find(names, run.kind) == names.end()) {
       names.push_back(run.kind);
-      validation.kinds.push_back(SummaryOf(validation.rows, run.kind));
+      validation.kinds.push_back(SummaryOf(validation.rows, run.kind, [&](const ValidatedRun& row) {
+        return row.kind == run.kind;
+      }));
     }
   }
-  validation.all = SummaryOf(validation.rows, "");
+  validation.judged =
+      SummaryOf(validation.rows, "judged", [](const ValidatedRun& row) { return row.judged; });
+  validation.all = SummaryOf(validation.rows, "all", [](const ValidatedRun&) { return true; });
   return validation;
 }
 

@@ -70,7 +70,7 @@ struct ValidatedRun {
 
 // Over the rows of one kind, or over all.
 struct ValidationSummary {
-  std::string kind = {};  // empty: all
+  std::string kind = {};
   std::int64_t rows = 0;
   std::int64_t compared = 0;
   std::int64_t exact = 0;
@@ -85,6 +85,7 @@ struct ValidationSummary {
 struct Validation {
   std::vector<ValidatedRun> rows = {};
   std::vector<ValidationSummary> kinds = {};  // in the order they come first
+  ValidationSummary judged = {};              // of the kinds that are judged
   ValidationSummary all = {};
   std::vector<ErrorText> faults = {};  // lines that are no record
 };

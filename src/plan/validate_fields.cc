@@ -26,13 +26,15 @@ std::optional<Fields> Shapes(const Fields& row) {
 }  // namespace
 
 double HalfUnit(double value, int least_decimals) {
-  const std::string text = fmt::format("{}", value);
-  const std::size_t point = text.find('.');
-  int decimals = 0;
-  if (point != std::string::npos && text.find('e') == std::string::npos &&
-      text.substr(point) != ".0") {
-    decimals = static_cast<int>(text.size() - point - 1);
+  // Twelve decimals are more than any log prints.
+  std::string text = fmt::format("{:.12f}", value);
+  text.erase(text.find_last_not_of('0') + 1);
+  const std::string shortest = fmt::format("{}", value);
+  if (shortest.find('e') == std::string::npos) {
+    text = shortest.ends_with(".0") ? shortest.substr(0, shortest.size() - 1) : shortest;
   }
+  const std::size_t point = text.find('.');
+  const int decimals = point == std::string::npos ? 0 : static_cast<int>(text.size() - point - 1);
   return 0.5 * std::pow(10.0, -std::max(decimals, least_decimals));
 }
 

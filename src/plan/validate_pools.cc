@@ -84,7 +84,7 @@ Result<Prediction> PredictVllmTokens(const Fields& row) {
 
 // State of a layer on one rank.
 Result<Checked> StatePageOfRun(const Fields& row) {
-  if (const auto given = RunNumber(row, {"mamba_page_bytes"})) {
+  if (const auto given = RunNumber(row, {"mamba_page_bytes", "mamba_page", "mamba_page_size"})) {
     return WholeBytes(*given);
   }
   PagedState state = {.tensor_parallel = CountOr(row, {"tp"}, 1)};
@@ -117,11 +117,20 @@ Result<Checked> StatePageOfRun(const Fields& row) {
   return StateBytes(state);
 }
 
-Result<Checked> AttentionBlockOfRun(const Fields& row) {
+// Bytes of one token in one attention layer, on one rank.
+Result<Checked> AttentionTokenBytes(const Fields& row) {
+  if (const auto given = RunNumber(row, {"attn_bytes_per_token", "attn_token_bytes"})) {
+    return WholeBytes(*given);
+  }
   TRY(const PagedLayer layer, LayerOfRun(row));
+  return TokenBytes(layer);
+}
+
+Result<Checked> AttentionBlockOfRun(const Fields& row) {
+  TRY(const Checked token_bytes, AttentionTokenBytes(row));
   TRY(const Checked page, StatePageOfRun(row));
   const bool latent = RunNumber(row, {"kv_lora_rank"}).has_value();
-  return VllmAttentionBlock(page, TokenBytes(layer),
+  return VllmAttentionBlock(page, token_bytes,
                             CountOr(row, {"kernel_block_size", "alignment"}, latent ? 64 : 16));
 }
 
@@ -133,18 +142,22 @@ Result<VllmGroups> GroupsOfRun(const Fields& row) {
     return groups;
   }
   TRY(const std::int64_t attention, NeededCount(row, {"mla_layers", "full_layers"}));
-  TRY(const std::int64_t other,
-      NeededCount(row, {"kda_layers", "linear_layers", "rs_layers", "mamba_layers", "swa_layers"}));
+  const std::int64_t rest = CountOr(row, {"n_layer"}, 0) - attention;
+  const std::int64_t other = CountOr(
+      row, {"kda_layers", "linear_layers", "rs_layers", "mamba_layers", "swa_layers"}, rest);
+  if (other < 1) {
+    return NotExpressible("no field n_layer or rs_layers");
+  }
   const std::int64_t counts[] = {attention, other};
   return VllmGroupsOf(counts);
 }
 
 Result<Prediction> PredictVllmHybrid(const Fields& row) {
   TRY(const Printed available, AvailableOfRun(row));
-  TRY(const PagedLayer layer, LayerOfRun(row));
+  TRY(const Checked token_bytes, AttentionTokenBytes(row));
   TRY(const VllmGroups groups, GroupsOfRun(row));
   VllmPool pool = {
-      .token_bytes = TokenBytes(layer), .group_size = groups.group_size, .groups = groups.groups};
+      .token_bytes = token_bytes, .group_size = groups.group_size, .groups = groups.groups};
   if (RunNumber(row, {"block_size"})) {
     TRY(pool.block_tokens, NeededCount(row, {"block_size"}));
   } else {
@@ -156,13 +169,14 @@ Result<Prediction> PredictVllmHybrid(const Fields& row) {
 
 Result<Prediction> PredictHybridBlock(const Fields& row) {
   TRY(const Checked block, AttentionBlockOfRun(row));
-  if (RunText(row, "unit") != "%") {
+  const std::string unit = RunText(row, "unit");
+  if (unit != "%" && unit != "percent") {
     return Prediction{.value = ValueOf(block), .unit = "tokens"};
   }
-  TRY(const PagedLayer layer, LayerOfRun(row));
+  TRY(const Checked token_bytes, AttentionTokenBytes(row));
   TRY(const Checked page, StatePageOfRun(row));
-  const double share = ValueOf(block * TokenBytes(layer)) / ValueOf(page) - 1;
-  return Prediction{.value = 100 * share, .unit = "%"};
+  const double share = ValueOf(block * token_bytes) / ValueOf(page) - 1;
+  return Prediction{.value = 100 * share, .unit = unit};
 }
 
 Result<Prediction> PredictVllmDerived(const Fields& row) {
@@ -299,7 +313,8 @@ Result<Prediction> PredictPoolBytes(const Fields& row) {
   if (!RunNumber(row, {"bytes_per_token"}) && (figure == "k_size" || figure == "v_size")) {
     token_bytes /= 2;
   }
-  const Checked bytes = SglangPoolBytes(tokens, CountOr(row, {"page"}, 0), WholeBytes(token_bytes));
+  const Checked bytes =
+      SglangPoolBytes(tokens, CountOr(row, {"page", "page_size"}, 0), WholeBytes(token_bytes));
   return Prediction{.value = ValueOf(bytes), .unit = "bytes"};
 }
 
@@ -307,8 +322,9 @@ Result<Prediction> PredictSglangWindow(const Fields& row) {
   constexpr double kUsualRatio = 0.8;  // server_args.py, swa_full_tokens_ratio
   TRY(const std::int64_t full, NeededCount(row, {"full_tokens", "tokens", "max_total_num_tokens"}));
   const double ratio = RunNumber(row, {"swa_full_tokens_ratio"}).value_or(kUsualRatio);
-  return Prediction{.value = ValueOf(SglangWindowTokens(full, ratio, CountOr(row, {"page"}, 1))),
-                    .unit = "tokens"};
+  return Prediction{
+      .value = ValueOf(SglangWindowTokens(full, ratio, CountOr(row, {"page", "page_size"}, 1))),
+      .unit = "tokens"};
 }
 
 Result<Prediction> PredictTensorrtBlocks(const Fields& row) {

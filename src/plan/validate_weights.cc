@@ -97,7 +97,8 @@ Result<Network> NetworkOfShapes(const Fields& row, const Family& family) {
                                    {family.layers, layers},
                                    {family.heads, heads},
                                    {family.intermediate, intermediate},
-                                   {"vocab_size", vocabulary}};
+                                   {"vocab_size", vocabulary},
+                                   {"max_position_embeddings", CountOr(row, {"n_pos"}, 512)}};
   return NetworkFromConfig(config, "arch");
 }
 

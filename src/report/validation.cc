@@ -23,8 +23,7 @@ std::string Figure(double value) {
 }
 
 std::vector<std::string> SummaryRow(const ValidationSummary& summary) {
-  std::vector<std::string> row = {summary.kind.empty() ? "all" : EscapeForTerminal(summary.kind),
-                                  fmt::format("{}", summary.rows),
+  std::vector<std::string> row = {EscapeForTerminal(summary.kind), fmt::format("{}", summary.rows),
                                   fmt::format("{}", summary.compared)};
   if (summary.compared != 0) {
     row.insert(row.end(), {fmt::format("{}", summary.exact), Percent(summary.median_absolute_error),
@@ -42,6 +41,7 @@ std::string KindsText(const Validation& validation) {
   for (const ValidationSummary& summary : validation.kinds) {
     rows.push_back(SummaryRow(summary));
   }
+  rows.push_back(SummaryRow(validation.judged));
   rows.push_back(SummaryRow(validation.all));
   return InColumns(rows, {.right = {1, 2, 3, 4, 5, 6, 7, 8}});
 }
@@ -50,9 +50,9 @@ std::string OffText(const Validation& validation) {
   std::vector<std::vector<std::string>> rows = {
       {"off", "kind", "predicted", "measured", "unit", "error"}};
   for (const ValidatedRun& run : validation.rows) {
-    if (run.judged && !run.close) {
-      rows.push_back({EscapeForTerminal(run.id), EscapeForTerminal(run.kind), Figure(*run.predicted),
-                      Figure(run.measured), EscapeForTerminal(run.unit),
+    if (run.predicted && run.judged && !run.close) {
+      rows.push_back({EscapeForTerminal(run.id), EscapeForTerminal(run.kind),
+                      Figure(*run.predicted), Figure(run.measured), EscapeForTerminal(run.unit),
                       fmt::format("{:+.3f} %", 100 * run.error)});
     }
   }
@@ -76,10 +76,7 @@ std::string NotExpressibleText(const Validation& validation) {
 }
 
 Json SummaryJson(const ValidationSummary& summary) {
-  Json::Object json;
-  if (!summary.kind.empty()) {
-    json.emplace_back("kind", summary.kind);
-  }
+  Json::Object json = {{"kind", summary.kind}};
   const bool any = summary.compared != 0;
   const auto number = [&](double value) { return any ? Json(value) : Json(nullptr); };
   json.emplace_back("rows", summary.rows);
@@ -126,6 +123,7 @@ Json::Object ValidationJson(const Validation& validation) {
   }
   return {{"rows", std::move(rows)},
           {"kinds", std::move(kinds)},
+          {"judged", SummaryJson(validation.judged)},
           {"summary", SummaryJson(validation.all)}};
 }
 
