@@ -69,12 +69,12 @@ Result<Answer> Run(const Arguments& arguments) {
   const auto only = arguments.All("--kind");
   ValidationChoice choice = {.kinds = {only.begin(), only.end()}};
   TRY(choice.tolerance, ToleranceOf(arguments));
-  TRY(const std::string text, ReadWholeFile(path, kMostBytes));
   const auto llamacpp = LlamacppRunKinds();
   const auto pools = PoolRunKinds();
   std::vector<RunKind> kinds(llamacpp.begin(), llamacpp.end());
   kinds.insert(kinds.end(), pools.begin(), pools.end());
   TRY_VOID(CheckKinds(choice.kinds, kinds));
+  TRY(const std::string text, ReadWholeFile(path, kMostBytes));
   const Validation validation = Validate(text, path, kinds, choice);
   Answer answer = {.text = ValidationText(validation), .json = ValidationJson(validation)};
   answer.errors = validation.faults;

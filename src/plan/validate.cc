@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/json.h"
 #include "base/nearest_name.h"
 #include "base/try.h"
@@ -121,8 +122,8 @@ Result<Prediction> Predicted(std::span<const RunKind> kinds, const Fields& field
     return NotExpressible(UnknownKind(kinds, fields, run.kind));
   }
   TRY(Prediction prediction, kind->predict(fields));
-  if (!std::isfinite(prediction.value)) {
-    return NotExpressible("the prediction is no finite number");
+  if (!(std::abs(prediction.value) < static_cast<double>(kLargestAmount))) {
+    return NotExpressible("the prediction passes 2^53, or divides by zero");
   }
   return InUnitOf(std::move(prediction), run.unit);
 }

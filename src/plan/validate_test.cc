@@ -71,6 +71,9 @@ TEST(Validate, RowsThatLackAFieldSayWhich) {
        "tokens is 1.5, not a whole number from 1"},
       {R"({"kind": "sglang_kv", "value": 1, "unit": "blocks", "tokens": 2, "bytes_per_token": 1})",
        "the figure is in \"blocks\", the prediction in bytes"},
+      {R"({"kind": "vllm_kv_tokens", "value": 1, "unit": "tokens", "available_kv_gib": 1,)"
+       R"( "bytes_per_token": 0})",
+       "the prediction passes 2^53, or divides by zero"},
       {R"({"kind": "sglang_vk", "value": 1})",
        "unknown kind \"sglang_vk\", did you mean \"sglang_kv\"?"},
       {R"({"kind": "llm", "value": 1, "mode": "lora"})", "training runs: not in this version"},
