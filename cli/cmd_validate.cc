@@ -91,9 +91,9 @@ constexpr Command kValidateCommand = {
     .name = "validate",
     .summary = "predictions against measured runs",
     .examples =
-        "fourpiles validate runs.jsonl\n"
-        "fourpiles validate runs.jsonl --kind vllm_available --tolerance 1\n"
-        "fourpiles validate runs.jsonl --json",
+        "fourpiles validate ./runs.jsonl\n"
+        "fourpiles validate ./runs.jsonl --kind vllm_available --tolerance 1\n"
+        "fourpiles validate ./runs.jsonl --json",
     .options = kOptions,
     .run = Run,
 };

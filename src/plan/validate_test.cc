@@ -90,8 +90,9 @@ TEST(Validate, RowsThatLackAFieldSayWhich) {
 
 TEST(Validate, ModelsAreFoundByNamesThatSayMore) {
   // total_size of the public model.safetensors.index.json.
-  for (const char* name : {"Llama-3(.1)-8B", "Llama-3-8B", "Meta-Llama-3-8B-Instruct",
-                           "Llama-3.1-8B-Instruct-AWQ", "Llama-3.1-8B fine-tune"}) {
+  for (const char* name :
+       {"Llama-3(.1)-8B", "Llama-3-8B", "meta-llama/Meta-Llama-3-8B", "Meta-Llama-3-8B-Instruct",
+        "Llama-3.1-Instruct-8B-AWQ", "Llama-3.1-8B fine-tune"}) {
     const std::string row = std::string(R"({"kind": "safetensors_total", "unit": "bytes", )") +
                             R"("value": 16060522496, "dtype_quant": "bf16", "model": ")" + name +
                             "\"}";

@@ -13,17 +13,21 @@
 namespace fourpiles {
 namespace {
 
-// Words at the end of a name that do not change a tensor's shape.
+// Words of a name that do not change a tensor's shape.
 constexpr std::string_view kWordsDropped[] = {
     "instruct", "chat",     "it",    "base",  "hf",    "awq",   "gptq", "fp8",
     "int8",     "int4",     "w8a8",  "w4a16", "nvfp4", "mxfp4", "bf16", "fp16",
     "thinking", "openorca", "class", "2507",  "gguf",  "bnb",   "4bit"};
 
 // Names of the same shapes.
-constexpr std::pair<std::string_view, std::string_view> kSameShapes[] = {
+struct Alike {
+  std::string_view name;
+  std::string_view shapes_of;
+};
+constexpr Alike kSameShapes[] = {
     {"llama-3-8b", "llama-3.1-8b"},         {"llama-3-70b", "llama-3.1-70b"},
     {"deepseek-r1", "deepseek-v3"},         {"deepseek-v3.1", "deepseek-v3"},
-    {"mistral-7b-v0.2", "mistral-7b-v0.3"},
+    {"mistral-7b-v0.2", "mistral-7b-v0.1"},
 };
 
 // A family whose network is made from the shapes of the row.
@@ -55,32 +59,39 @@ std::vector<std::string> WithAndWithout(const std::string& name) {
           name.substr(0, open) + rest};
 }
 
-std::string WithoutLastWords(std::string name) {
-  for (std::size_t dash = name.rfind('-'); dash != std::string::npos; dash = name.rfind('-')) {
-    if (std::ranges::find(kWordsDropped, name.substr(dash + 1)) ==
-        std::ranges::end(kWordsDropped)) {
-      break;
+std::string WithoutWords(std::string_view name) {
+  std::string kept;
+  while (!name.empty()) {
+    const std::size_t dash = name.find('-');
+    const std::string_view word = name.substr(0, dash);
+    name = dash == std::string_view::npos ? std::string_view() : name.substr(dash + 1);
+    if (std::ranges::find(kWordsDropped, word) == std::ranges::end(kWordsDropped)) {
+      kept += (kept.empty() ? "" : "-") + std::string(word);
     }
-    name.resize(dash);
   }
-  return name;
+  return kept;
 }
 
-std::optional<Network> NetworkOfName(const std::string& typed) {
-  std::string name = WithoutLastWords(typed);
-  if (name.starts_with("meta-llama")) {
-    name.erase(0, std::string_view("meta-").size());
-  }
-  const auto same = std::ranges::find(kSameShapes, name,
-                                      [](const auto& pair) { return std::string(pair.first); });
-  if (same != std::ranges::end(kSameShapes)) {
-    name = same->second;
-  }
-  if (name.ends_with(".json")) {
+std::optional<Network> NetworkInCatalogue(std::string_view name) {
+  const auto same = std::ranges::find(kSameShapes, name, &Alike::name);
+  const std::string_view sought = same == std::ranges::end(kSameShapes) ? name : same->shapes_of;
+  if (sought.empty() || sought.ends_with(".json")) {
     return std::nullopt;  // a row names no file
   }
-  auto model = FindModel(name);
+  auto model = FindModel(sought);
   return model ? std::optional(std::move(model->network)) : std::nullopt;
+}
+
+// `name` in small letters.
+std::optional<Network> NetworkOfName(std::string_view name) {
+  name = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+  if (name.starts_with("meta-llama")) {
+    name.remove_prefix(std::string_view("meta-").size());
+  }
+  if (auto network = NetworkInCatalogue(name)) {
+    return network;
+  }
+  return NetworkInCatalogue(WithoutWords(name));
 }
 
 Result<Network> NetworkOfShapes(const Fields& row, const Family& family) {
