@@ -13,6 +13,7 @@ extern const Command kAccumulateCommand;
 extern const Command kScaleCommand;
 extern const Command kInspectCommand;
 extern const Command kLessonCommand;
+extern const Command kValidateCommand;
 extern const Command kModelsCommand;
 extern const Command kDevicesCommand;
 extern const Command kRecipesCommand;

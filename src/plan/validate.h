@@ -15,11 +15,19 @@
 
 namespace fourpiles {
 
+// Both ends included.
+struct Band {
+  double low = 0;
+  double high = 0;
+};
+
 // A predicted figure, in the unit of the measured one: "MiB", "GiB", "bytes", "tokens", "blocks",
 // "cells", "x", "bpw".
 struct Prediction {
   double value = 0;
   std::string unit = {};
+  // What the printed digits of the inputs allow.
+  std::optional<Band> band = {};
 };
 
 // Error: what keeps the row from being expressed, as Error::text.found: "no field k_dim".
@@ -28,7 +36,7 @@ using Predictor = Result<Prediction> (*)(const Fields& row);
 // How close a prediction must come.
 enum class Closeness {
   kAsPrinted,    // equal at the digits that were printed; of medium or low confidence within 1 %
-  kWithinPrint,  // inside what the printed inputs allow
+  kWithinPrint,  // inside the prediction's band; without one as printed
   kBand,         // within 8 %
   kShown,        // not judged
 };
@@ -44,5 +52,52 @@ struct RunKind {
 // weights outside GGUF (validate_pools.cc).
 std::span<const RunKind> LlamacppRunKinds();
 std::span<const RunKind> PoolRunKinds();
+
+// A row beside its prediction.
+struct ValidatedRun {
+  std::string id = {};
+  std::string kind = {};
+  std::string source = {};
+  std::string unit = {};  // of both figures: the row's own
+  double measured = 0;
+  std::optional<double> predicted = {};  // none: the row is not expressible
+  std::string reason = {};               // why
+  double error = 0;                      // predicted ÷ measured − 1
+  bool exact = false;                    // equal at the printed digits
+  bool judged = false;                   // its kind is not only shown
+  bool close = false;                    // as close as its kind asks
+};
+
+// Over the rows of one kind, or over all.
+struct ValidationSummary {
+  std::string kind = {};
+  std::int64_t rows = 0;
+  std::int64_t compared = 0;
+  std::int64_t exact = 0;
+  std::int64_t judged = 0;
+  std::int64_t off = 0;  // judged, and not close
+  double median_absolute_error = 0;
+  double worst = 0;  // the error of the largest size, with its sign
+  double share_within_5_percent = 0;
+  double share_underestimated = 0;
+};
+
+struct Validation {
+  std::vector<ValidatedRun> rows = {};
+  std::vector<ValidationSummary> kinds = {};  // in the order they come first
+  ValidationSummary judged = {};              // of the kinds that are judged
+  ValidationSummary all = {};
+  std::vector<ErrorText> faults = {};  // lines that are no record
+};
+
+struct ValidationChoice {
+  std::vector<std::string> kinds = {};  // only those; empty: all
+  // A judged row is off beyond this relative error, instead of by its kind's closeness.
+  std::optional<double> tolerance = {};
+};
+
+// Reads a text of one JSON object a line; empty lines are passed over. `where` names it in errors.
+Validation Validate(std::string_view text, std::string_view where, std::span<const RunKind> kinds,
+                    const ValidationChoice& choice);
 
 }  // namespace fourpiles

@@ -1,0 +1,51 @@
+#include "plan/sglang.h"
+
+#include <algorithm>
+
+namespace fourpiles {
+namespace {
+
+Checked WholePages(Checked tokens, std::int64_t page_tokens) {
+  return DivideRoundingDown(tokens, page_tokens) * page_tokens;
+}
+
+}  // namespace
+
+Checked SglangCellBytes(std::span<const PagedLayer> layers) {
+  Checked bytes = 0;
+  for (const PagedLayer& layer : layers) {
+    bytes = bytes + TokenBytes(layer);
+  }
+  return bytes;
+}
+
+Checked SglangMaxTotalTokens(const SglangMemory& memory, Checked cell_bytes,
+                             std::int64_t page_tokens) {
+  const Checked reserved = ShareOf(memory.available_before_load, 1 - memory.memory_fraction_static);
+  const Checked rest = memory.available_after_load - reserved;
+  const Checked pool = rest.ok() ? Checked(std::max<std::int64_t>(0, rest.value())) : rest;
+  return WholePages(DivideRoundingDown(pool, cell_bytes), page_tokens);
+}
+
+Checked SglangPoolBytes(Checked tokens, std::int64_t page_tokens, Checked cell_bytes) {
+  return (tokens + page_tokens) * cell_bytes;
+}
+
+SglangPools SglangSplitTokens(Checked tokens, const SglangSplit& split) {
+  const Checked layer_tokens = tokens * (Checked(split.full_layers) + split.window_layers);
+  const double shares = static_cast<double>(split.full_layers) +
+                        split.ratio * static_cast<double>(split.window_layers);
+  if (!layer_tokens.ok() || !(shares > 0)) {
+    const Checked none = Checked(kLargestAmount) + 1;
+    return {none, none};
+  }
+  const auto full = static_cast<std::int64_t>(static_cast<double>(layer_tokens.value()) / shares);
+  const Checked full_tokens = WholePages(full, split.page_tokens);
+  return {full_tokens, SglangWindowTokens(full_tokens, split.ratio, split.page_tokens)};
+}
+
+Checked SglangWindowTokens(Checked full_tokens, double ratio, std::int64_t page_tokens) {
+  return WholePages(ShareOf(full_tokens, ratio), page_tokens);
+}
+
+}  // namespace fourpiles
