@@ -65,8 +65,20 @@ struct Alias {
 };
 constexpr Alias kAliases[] = {{"Q3_K", "Q3_K_M"}, {"Q4_K", "Q4_K_M"}, {"Q5_K", "Q5_K_M"}};
 
-enum class Part { kOutput, kEmbedding, kFused, kLatent, kValue, kKey, kQuery, kAttentionOutput, kUp, kGate,
-                  kDown, kOther };
+enum class Part {
+  kOutput,
+  kEmbedding,
+  kFused,
+  kLatent,
+  kValue,
+  kKey,
+  kQuery,
+  kAttentionOutput,
+  kUp,
+  kGate,
+  kDown,
+  kOther
+};
 
 struct PartName {
   std::string_view in_name;
@@ -101,9 +113,8 @@ Part PartOf(std::string_view name) {
 
 bool StaysFloat(const GgufTensor& tensor) {
   constexpr std::string_view kSmall[] = {
-      "_norm.weight",   "ffn_gate_inp.weight", "position_embd",         "token_types",
-      "ssm_conv1d",     "shortconv.conv",      "per_layer_model_proj", "attn_rel_b.weight",
-      "attn_sinks",
+      "_norm.weight",   "ffn_gate_inp.weight",  "position_embd",     "token_types", "ssm_conv1d",
+      "shortconv.conv", "per_layer_model_proj", "attn_rel_b.weight", "attn_sinks",
   };
   return tensor.dimensions < 2 || !tensor.name.ends_with("weight") ||
          std::ranges::any_of(kSmall, [&](std::string_view part) {
@@ -134,9 +145,7 @@ class Quantisation {
   }
   bool BaseIs(std::string_view name) const { return mixture_.base->name == name; }
   bool EightExperts() const { return model_.experts == 8; }
-  bool Below3Bits() const {
-    return Is({"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M"});
-  }
+  bool Below3Bits() const { return Is({"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M"}); }
   static bool UseMoreBits(std::int64_t i, std::int64_t n) {
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
   }
@@ -235,8 +244,8 @@ std::string_view Quantisation::ValueOfMixture(std::int64_t i) const {
 std::string_view Quantisation::Value() {
   const std::int64_t i = values_seen_++;
   std::string_view type = ValueOfMixture(i);
-  const bool low = type.empty() ? BaseIs("q3_k") || BaseIs("q4_k")
-                                : type == "q3_k" || type == "q4_k";
+  const bool low =
+      type.empty() ? BaseIs("q3_k") || BaseIs("q4_k") : type == "q3_k" || type == "q4_k";
   if (model_.size_70b && low) {
     type = "q5_k";
   }
@@ -391,13 +400,13 @@ const StoredType* WithFallback(const StoredType* type, std::int64_t ne0) {
     std::string_view instead;
   };
   constexpr Fallback kFallbacks[] = {
-      {"q2_k", "q4_0"},  {"q3_k", "q4_0"},  {"tq1_0", "q4_0"}, {"tq2_0", "q4_0"},
-      {"q4_k", "q5_0"},  {"q5_k", "q5_1"},  {"q6_k", "q8_0"},
+      {"q2_k", "q4_0"}, {"q3_k", "q4_0"}, {"tq1_0", "q4_0"}, {"tq2_0", "q4_0"},
+      {"q4_k", "q5_0"}, {"q5_k", "q5_1"}, {"q6_k", "q8_0"},
   };
   const auto* row = std::ranges::find(kFallbacks, type->name, &Fallback::name);
-  const std::string_view instead =
-      row != std::end(kFallbacks) ? row->instead
-                                  : (type->block_elements == 256 ? "iq4_nl" : "float16");
+  const std::string_view instead = row != std::end(kFallbacks)
+                                       ? row->instead
+                                       : (type->block_elements == 256 ? "iq4_nl" : "float16");
   const StoredType* other = Found(instead);
   return ne0 % other->block_elements == 0 ? other : Found("float16");
 }
@@ -416,8 +425,8 @@ const StoredType* Quantisation::TypeOf(const GgufTensor& tensor) {
 }  // namespace
 
 Result<Mixture> FindMixture(std::string_view name, std::string_view where) {
-  const auto* alias = std::ranges::find_if(
-      kAliases, [&](const Alias& a) { return SameName(a.name, name); });
+  const auto* alias =
+      std::ranges::find_if(kAliases, [&](const Alias& a) { return SameName(a.name, name); });
   const std::string_view sought = alias == std::end(kAliases) ? name : alias->means;
   const auto* row =
       std::ranges::find_if(kMixtures, [&](const Row& r) { return SameName(r.name, sought); });

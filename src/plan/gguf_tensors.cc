@@ -22,19 +22,68 @@ namespace {
 
 // Of several that mean one tensor of the checkpoint, the first is taken.
 constexpr std::string_view kLayerStems[] = {
-    "attn_norm", "attn_norm_2", "attn_q", "attn_k", "attn_v", "attn_qkv", "attn_gate",
-    "attn_output", "attn_q_norm", "attn_k_norm", "attn_sinks", "attn_output_norm", "attn_q_a",
-    "attn_q_a_norm", "attn_q_b", "attn_kv_a_mqa", "attn_kv_a_norm", "attn_kv_b", "ffn_norm",
-    "post_attention_norm", "post_ffw_norm", "post_ffw_norm_1", "post_ffw_norm_2",
-    "pre_ffw_norm_2", "layer_output_norm", "ffn_gate_inp", "exp_probs_b", "ffn_gate_exps",
-    "ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate", "ffn_up", "ffn_down",
-    "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp", "ffn_gate_inp_shexp", "ffn_latent_down",
-    "ffn_latent_up", "ssm_in", "ssm_ba", "ssm_beta", "ssm_alpha", "ssm_conv1d", "ssm_dt", "ssm_a",
-    "ssm_d", "ssm_norm", "ssm_out", "indexer.attn_q_b", "indexer.attn_k", "indexer.k_norm",
-    "indexer.proj", "layer_output_scale", "inp_gate", "proj", "post_norm",
+    "attn_norm",
+    "attn_norm_2",
+    "attn_q",
+    "attn_k",
+    "attn_v",
+    "attn_qkv",
+    "attn_gate",
+    "attn_output",
+    "attn_q_norm",
+    "attn_k_norm",
+    "attn_sinks",
+    "attn_output_norm",
+    "attn_q_a",
+    "attn_q_a_norm",
+    "attn_q_b",
+    "attn_kv_a_mqa",
+    "attn_kv_a_norm",
+    "attn_kv_b",
+    "ffn_norm",
+    "post_attention_norm",
+    "post_ffw_norm",
+    "post_ffw_norm_1",
+    "post_ffw_norm_2",
+    "pre_ffw_norm_2",
+    "layer_output_norm",
+    "ffn_gate_inp",
+    "exp_probs_b",
+    "ffn_gate_exps",
+    "ffn_up_exps",
+    "ffn_down_exps",
+    "ffn_gate_up_exps",
+    "ffn_gate",
+    "ffn_up",
+    "ffn_down",
+    "ffn_gate_shexp",
+    "ffn_up_shexp",
+    "ffn_down_shexp",
+    "ffn_gate_inp_shexp",
+    "ffn_latent_down",
+    "ffn_latent_up",
+    "ssm_in",
+    "ssm_ba",
+    "ssm_beta",
+    "ssm_alpha",
+    "ssm_conv1d",
+    "ssm_dt",
+    "ssm_a",
+    "ssm_d",
+    "ssm_norm",
+    "ssm_out",
+    "indexer.attn_q_b",
+    "indexer.attn_k",
+    "indexer.k_norm",
+    "indexer.proj",
+    "layer_output_scale",
+    "inp_gate",
+    "proj",
+    "post_norm",
 };
 constexpr std::string_view kFrameStems[] = {
-    "token_embd", "position_embd", "token_types", "token_embd_norm", "output_norm", "output",
+    "token_embd",           "position_embd",        "token_types",
+    "token_embd_norm",      "output_norm",          "output",
     "per_layer_token_embd", "per_layer_model_proj", "per_layer_proj_norm",
 };
 constexpr std::string_view kEndings[] = {".weight", ".bias", "", ".scale"};
@@ -43,6 +92,9 @@ constexpr std::string_view kEndings[] = {".weight", ".bias", "", ".scale"};
 using NameTable = std::map<std::string, std::string, std::less<>>;
 
 NameTable NamesFor(std::string_view model_type) {
+  if (model_type == "kimi_k2") {
+    model_type = "deepseek_v3";  // whose architecture it has
+  }
   NameTable table;
   const auto add = [&](std::string_view prefix, std::string_view stem) {
     for (const std::string_view ending : kEndings) {
@@ -101,8 +153,8 @@ void AddHalves(std::vector<GgufTensor>& tensors, GgufTensor whole) {
   tensors.push_back(std::move(up));
 }
 
-// kv_b_proj: of every head so many rows of keys, then so many of values, each of the latent's width.
-// k_b is stored on its side: of every head kv_lora_rank rows of qk_nope_head_dim.
+// kv_b_proj: of every head so many rows of keys, then so many of values, each of the latent's
+// width. k_b is stored on its side: of every head kv_lora_rank rows of qk_nope_head_dim.
 struct LatentWidths {
   std::int64_t heads = 1;
   std::int64_t nope = 1;
@@ -131,18 +183,16 @@ void AddLatent(std::vector<GgufTensor>& tensors, const GgufTensor& whole, const 
 
 // Rows of a weight of the block, by the end of its name: its outputs.
 std::optional<std::int64_t> Outputs(const Block& block, std::string_view ending) {
-  const auto found = std::ranges::find_if(block.parameters, [&](const Parameter& p) {
-    return p.name.ends_with(ending);
-  });
+  const auto found = std::ranges::find_if(
+      block.parameters, [&](const Parameter& p) { return p.name.ends_with(ending); });
   return found == block.parameters.end() || found->shape.empty()
              ? std::nullopt
              : std::optional(found->shape.front());
 }
 
 std::optional<std::int64_t> Inputs(const Block& block, std::string_view ending) {
-  const auto found = std::ranges::find_if(block.parameters, [&](const Parameter& p) {
-    return p.name.ends_with(ending);
-  });
+  const auto found = std::ranges::find_if(
+      block.parameters, [&](const Parameter& p) { return p.name.ends_with(ending); });
   return found == block.parameters.end() || found->shape.empty()
              ? std::nullopt
              : std::optional(found->shape.back());
@@ -153,8 +203,8 @@ LatentWidths WidthsOf(const Block& block) {
   const std::int64_t kv = Outputs(block, "kv_b_proj.weight").value_or(0);
   const std::int64_t values = Inputs(block, "o_proj.weight").value_or(0);
   const std::int64_t keys = kv - values;
-  const std::int64_t queries = Outputs(block, "q_b_proj.weight")
-                                   .value_or(Outputs(block, "q_proj.weight").value_or(keys));
+  const std::int64_t queries =
+      Outputs(block, "q_b_proj.weight").value_or(Outputs(block, "q_proj.weight").value_or(keys));
   const std::int64_t rope = Outputs(block, "kv_a_proj_with_mqa.weight").value_or(0) -
                             Inputs(block, "kv_b_proj.weight").value_or(0);
   const std::int64_t heads = rope > 0 ? std::max<std::int64_t>(1, (queries - keys) / rope) : 1;
@@ -274,7 +324,8 @@ bool IsOnDevice(const PlacedTensor& placed, std::int64_t layers, const GpuPlacem
   const std::int64_t layer = placed.tensor.layer;
   if (layer < 0) {
     const std::string& name = placed.tensor.name;
-    return placement.gpu_layers > layers && (name.starts_with("output") || name == "rope_freqs.weight");
+    return placement.gpu_layers > layers &&
+           (name.starts_with("output") || name == "rope_freqs.weight");
   }
   return layer >= layers - placement.gpu_layers && !(placement.experts_on_host && IsExpert(placed));
 }

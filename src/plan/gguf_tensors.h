@@ -42,17 +42,19 @@ Checked TensorBytes(const PlacedTensor& placed);
 Checked TensorBytes(const GgufTensors& gguf);
 Checked TensorElements(const GgufTensors& gguf);
 
-// Where the layers are. llama.cpp's llama_model::load_tensors puts the last n_gpu_layers on devices,
-// and the output layer where there is one more than layers; the embedding of the tokens stays on the
-// host. (Builds since late 2025 count the output layer first.)
+// Where the layers are. llama.cpp's llama_model::load_tensors puts the last n_gpu_layers on
+// devices, and the output layer where there is one more than layers; the embedding of the tokens
+// stays on the host. (Builds since late 2025 count the output layer first.)
 struct GpuPlacement {
   std::int64_t gpu_layers = 0;
   bool experts_on_host = false;
 };
 
 // Bytes of the tensors that stay on the host: the embedding, and what is on no device.
-Checked HostTensorBytes(const GgufTensors& gguf, std::int64_t layers, const GpuPlacement& placement);
-// Bytes of the CUDA buffer of weights; tied embeddings are on it a second time, as the output layer.
+Checked HostTensorBytes(const GgufTensors& gguf, std::int64_t layers,
+                        const GpuPlacement& placement);
+// Bytes of the CUDA buffer of weights; tied embeddings are on it a second time, as the output
+// layer.
 Checked DeviceTensorBytes(const GgufTensors& gguf, std::int64_t layers,
                           const GpuPlacement& placement);
 

@@ -41,7 +41,8 @@ CacheBytes CacheBytesOf(const CacheLayers& layers, const CacheCells& cells,
   const auto bytes = [&](std::int64_t width, const StoredType* type) {
     return width == 0 || type == nullptr ? Checked(0) : StorageBytes(width, *type) * rows;
   };
-  return {.key = bytes(layers.key_width, types.key), .value = bytes(layers.value_width, types.value)};
+  return {.key = bytes(layers.key_width, types.key),
+          .value = bytes(layers.value_width, types.value)};
 }
 
 CacheLayers LatentCache(const LatentAttention& shape, std::int64_t layers, bool absorbed,
@@ -80,8 +81,8 @@ Checked CudaCacheBytes(const CacheLayers& layers, const CacheCells& cells, const
   const Checked rows = cells.cells * cells.streams;
   Checked bytes = 0;
   if (layers.key_width > 0 && types.key != nullptr) {
-    const std::int64_t ne0 = std::clamp<std::int64_t>(head.value_or(layers.key_width), 1,
-                                                      layers.key_width);
+    const std::int64_t ne0 =
+        std::clamp<std::int64_t>(head.value_or(layers.key_width), 1, layers.key_width);
     bytes = CudaTensorBytes({types.key, ne0, rows * (layers.key_width / ne0)});
   }
   if (layers.value_width > 0 && types.value != nullptr) {

@@ -70,7 +70,8 @@ struct CacheBytes {
 
 // What the log prints as K and V (llama_kv_cache::size_k_bytes). Llama-3-70B at 8,192 in float16:
 // 80 × 1,024 × 8,192 × 2 × 2 bytes are 2.50 GiB.
-CacheBytes CacheBytesOf(const CacheLayers& layers, const CacheCells& cells, const CacheTypes& types);
+CacheBytes CacheBytesOf(const CacheLayers& layers, const CacheCells& cells,
+                        const CacheTypes& types);
 
 // Latent attention (DeepSeek V2, V3), whose cache is one head of kv_lora_rank + qk_rope_head_dim
 // where the up-projection of the keys is folded into the queries ("absorbed"), else all heads.

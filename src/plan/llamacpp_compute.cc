@@ -19,14 +19,14 @@ Checked AroundAttention(const ComputeRequest& request) {
                            request.fused_width.value_or(request.query_width));
 }
 
-// Inputs that a GPU holds below the logits. With experts on the host, the output layer begins a part
-// of the graph, and nothing of the layers before lives on. Where windows have their own caches, the
-// masks lie above the values of the first attention, and are free by then.
+// Inputs that a GPU holds below the logits. With experts on the host, the output layer begins a
+// part of the graph, and nothing of the layers before lives on. Where windows have their own
+// caches, the masks lie above the values of the first attention, and are free by then.
 Checked BelowLogits(const ComputeRequest& request) {
   if (!request.on_gpu) {
     return 0;
   }
-  if (request.experts_on_host || !request.flash_attention) {
+  if (request.experts_on_host || !request.flash_attention || !request.mask_below_logits) {
     return Rows(request, request.hidden_size);
   }
   if (request.window_cells_apart) {
@@ -56,15 +56,15 @@ Checked AtAttention(const ComputeRequest& request) {
   return scores + inputs + AroundAttention(request);
 }
 
-// While the last matrix of the experts is copied: its outputs, the gated values before, the residual
-// and the norm, and the mask.
+// While the last matrix of the experts is copied: its outputs, the gated values before, the
+// residual and the norm, and the mask.
 Checked AtExperts(const ComputeRequest& request) {
   if (!request.experts_on_host || OrLargest(request.expert_bytes) == 0) {
     return 0;
   }
-  const Checked values = Checked(request.experts_per_token) *
-                             (Checked(request.hidden_size) + request.expert_width) +
-                         Checked(2) * request.hidden_size;
+  const Checked values =
+      Checked(request.experts_per_token) * (Checked(request.hidden_size) + request.expert_width) +
+      Checked(2) * request.hidden_size;
   return request.expert_bytes + Rows(request, values + request.cells);
 }
 
@@ -72,8 +72,7 @@ Checked AtExperts(const ComputeRequest& request) {
 
 Checked ComputeBufferBytes(const ComputeRequest& request) {
   Checked most = 0;
-  for (const Checked& place :
-       {AtOutput(request), AtAttention(request), AtExperts(request)}) {
+  for (const Checked& place : {AtOutput(request), AtAttention(request), AtExperts(request)}) {
     most = OrLargest(place) > OrLargest(most) ? place : most;
   }
   return most;

@@ -6,8 +6,9 @@
 // The allocator puts each result into the tightest gap that earlier results have left. Two places
 // in the graph can be the peak:
 // - the output layer: logits of every token of the micro-batch, on top of the last norm. A GPU also
-//   holds a copy of what came from the host. A copy of the mask stays below the logits, as nothing
-//   that is freed there is large enough for them.
+//   holds a copy of what came from the host. With flash attention a float16 copy of the mask stays
+//   below the logits, as what is freed there is too small for them; in ik_llama.cpp they take its
+//   place.
 // - attention without flash attention: scores of all heads, the mask, and the values around them:
 //   the residual, the norm, and queries before and after the rotation. Where queries, keys and
 //   values come from one layer, its whole output in place of the first.
@@ -35,6 +36,7 @@ struct ComputeRequest {
   std::optional<std::int64_t> fused_width = {};
   bool flash_attention = true;
   bool on_gpu = false;
+  bool mask_below_logits = true;    // false: ik_llama.cpp
   bool window_mask = false;         // a mask for sliding windows beside the other, of as many cells
   bool window_cells_apart = false;  // windows have small caches of their own
   std::int64_t pipeline_copies = 1;

@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "model/catalogue.h"
 #include "model/from_config.h"
+#include "plan/device.h"
 
 namespace fourpiles {
 namespace {
@@ -219,6 +220,9 @@ Result<Json> RowConfig(const Fields& row) {
     }
   }
   PutExperts(*config, arch);
+  if (RowCount(arch, "n_head") == 0 && FamilyOfName(model) == "bert") {
+    Put(*config, "num_attention_heads", 1);  // which changes no tensor
+  }
   return Json(*std::move(config));
 }
 
@@ -243,8 +247,8 @@ Result<GgufTensors> RowTensors(const Fields& row) {
   }
   TRY(const Network network, RowNetwork(row));
   GgufOptions options;
-  options.latent = words.find("k_b") == std::string::npos ? LatentTensors::kWhole
-                                                          : LatentTensors::kBoth;
+  options.latent =
+      words.find("k_b") == std::string::npos ? LatentTensors::kWhole : LatentTensors::kBoth;
   // llama.cpp's own table was made with an importance matrix only where one is needed.
   const bool plain =
       RowSays(row, "notes", "without imatrix") || RowSays(row, "source", "tools/quantize/README");
@@ -260,13 +264,39 @@ Result<GgufTensors> RowTensors(const Fields& row) {
   return tensors;
 }
 
+std::optional<Bytes> RowDeviceMemory(const Fields& row) {
+  std::string words = RowText(row, "device");
+  std::ranges::replace(words, ' ', '-');
+  for (std::string_view rest = words; !rest.empty();) {
+    for (const std::string& name : {std::string(rest), fmt::format("rtx-{}", rest)}) {
+      if (const auto device = FindDevice(name)) {
+        return device->memory;
+      }
+    }
+    const std::size_t dash = rest.find('-');
+    rest = dash == std::string_view::npos ? "" : rest.substr(dash + 1);
+  }
+  return std::nullopt;
+}
+
+bool ExpertsAreOnHost(const Fields& row, const Checked& bytes) {
+  for (const std::string_view words :
+       {"experts on CPU", "experts on host", "exps=CPU", "cpu-moe"}) {
+    if (RowSays(row, "notes", words)) {
+      return true;
+    }
+  }
+  const std::optional<Bytes> memory = RowDeviceMemory(row);
+  return memory && OrLargest(bytes) > memory->value();
+}
+
 Result<Prediction> InUnitOf(const Fields& row, const Checked& bytes) {
   struct Unit {
     std::string_view name;
     double bytes;
   };
-  constexpr Unit kUnits[] = {
-      {"bytes", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {"MB", 1e6}, {"GB", 1e9}};
+  constexpr Unit kUnits[] = {{"bytes", 1},        {"KiB", 1024}, {"MiB", 1048576},
+                             {"GiB", 1073741824}, {"MB", 1e6},   {"GB", 1e9}};
   if (!bytes.ok()) {
     return NotExpressible("the sizes pass 2^53 bytes");
   }

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/json_fields.h"
+#include "fourpiles/units.h"
 #include "model/network.h"
 #include "plan/gguf_tensors.h"
 #include "plan/validate.h"
@@ -43,6 +44,13 @@ Result<Network> RowNetwork(const Fields& row);
 
 // The tensors of the row's file.
 Result<GgufTensors> RowTensors(const Fields& row);
+
+// The memory of the device that the last words of "device" name: of "CUDA0 A6000" an RTX A6000's.
+std::optional<Bytes> RowDeviceMemory(const Fields& row);
+
+// Of a mixture of experts with so many bytes of weights: the notes say so ("experts on CPU"), or
+// the weights pass the memory of the one device.
+bool ExpertsAreOnHost(const Fields& row, const Checked& bytes);
 
 // Bytes in the unit of the row.
 Result<Prediction> InUnitOf(const Fields& row, const Checked& bytes);

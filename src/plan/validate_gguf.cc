@@ -1,9 +1,11 @@
 // Sizes of GGUF files and of llama.cpp's buffers of weights, by the row's figure_name:
 //   file_size, model_buffer_total            all tensors
-//   model_buffer_CPU, _CPU_Mapped, _CUDA_Host  all on a CPU; beside a GPU the embedding alone
-//   model_buffer_CUDA0, _ROCm0, _Vulkan0, …    all but the embedding, which is there as well where it
-//                                            is the output layer
-//   token_embd_host_buffer                   the embedding
+//   model_buffer_CPU, _CPU_Mapped, _CUDA_Host  all on a CPU; beside a GPU the embedding, and
+//   experts
+//                                              that are too many for it
+//   model_buffer_CUDA0, _ROCm0, _Vulkan0, …    the others, and the embedding where it is the output
+//                                              layer
+//   token_embd_host_buffer                     the embedding
 // A buffer of a second device says nothing of which layers are in it, and is not expressed.
 
 #include <algorithm>
@@ -27,19 +29,26 @@ std::int64_t LayersOf(const GgufTensors& gguf) {
   return layers;
 }
 
+// All on the device, but experts that are too many for it.
+GpuPlacement PlacementOf(const Fields& row, const GgufTensors& gguf) {
+  const bool experts = OrLargest(LargestExpertBytes(gguf)) > 0;
+  return {.gpu_layers = LayersOf(gguf) + 1,
+          .experts_on_host = experts && ExpertsAreOnHost(row, TensorBytes(gguf))};
+}
+
 // ik_llama.cpp makes the output layer of tied embeddings a tensor of its own on the host as well,
 // where it repacks or does not map the file.
 Checked OnHost(const Fields& row, const GgufTensors& gguf) {
   if (!RowSays(row, "device", "CPU")) {
-    return EmbeddingBytes(gguf);
+    return HostTensorBytes(gguf, LayersOf(gguf), PlacementOf(row, gguf));
   }
   const bool twice = IsIkLlama(row) && gguf.tied;
   return TensorBytes(gguf) + (twice ? EmbeddingBytes(gguf) : Checked(0));
 }
 
-Result<Checked> OnDevice(std::string_view device, const GgufTensors& gguf) {
+Result<Checked> OnDevice(const Fields& row, const GgufTensors& gguf, std::string_view device) {
   const std::int64_t layers = LayersOf(gguf);
-  const GpuPlacement all = {.gpu_layers = layers + 1};
+  const GpuPlacement all = PlacementOf(row, gguf);
   if (device == "CUDA0" || device == "ROCm0") {
     return DeviceTensorBytes(gguf, layers, all);
   }
@@ -57,7 +66,7 @@ Result<Checked> Buffer(const Fields& row, const GgufTensors& gguf, std::string_v
   if (device == "CPU" || device == "CPU_Mapped" || device == "CUDA_Host") {
     return OnHost(row, gguf);
   }
-  return OnDevice(device, gguf);
+  return OnDevice(row, gguf, device);
 }
 
 Result<Checked> WeightBytes(const Fields& row, const GgufTensors& gguf) {

@@ -152,8 +152,8 @@ Result<Prediction> PredictDeviceCache(const Fields& row) {
   const LlamacppVersion version = VersionOf(row);
   const std::int64_t head = RowCount(arch, "head_dim");
   const bool heads_apart = version.key_rows_are_heads && !latent && head > 0;
-  return InUnitOf(row, CudaCacheBytes(layers, cells, types,
-                                      heads_apart ? std::optional(head) : std::nullopt));
+  return InUnitOf(
+      row, CudaCacheBytes(layers, cells, types, heads_apart ? std::optional(head) : std::nullopt));
 }
 
 Result<Prediction> PredictRecurrent(const Fields& row) {

@@ -4,7 +4,6 @@
 // cannot fit the device at 2 bits a weight. "pipeline" in the notes means copies of the inputs.
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,7 +11,6 @@
 
 #include "base/ascii.h"
 #include "base/try.h"
-#include "plan/device.h"
 #include "plan/llamacpp.h"
 #include "plan/llamacpp_compute.h"
 #include "plan/run_row.h"
@@ -27,33 +25,17 @@ bool IsHost(std::string_view device) {
   return lower.find("cpu") != std::string::npos || lower.find("host") != std::string::npos;
 }
 
-// The memory of the device that the last of the words name, "CUDA0 A6000": by the catalogue.
-std::optional<Bytes> MemoryOf(std::string words) {
-  std::ranges::replace(words, ' ', '-');
-  for (std::string_view rest = words; !rest.empty();) {
-    for (const std::string& name : {std::string(rest), fmt::format("rtx-{}", rest)}) {
-      if (const auto device = FindDevice(name)) {
-        return device->memory;
-      }
-    }
-    const std::size_t space = rest.find('-');
-    rest = space == std::string_view::npos ? "" : rest.substr(space + 1);
-  }
-  return std::nullopt;
-}
-
-bool ExpertsAreOnHost(const Fields& row, const Fields& arch) {
+// Where the row tells no types, at 2 bits a weight.
+bool HasExpertsOnHost(const Fields& row, const Fields& arch) {
   if (RowCount(arch, "n_expert") < 2) {
     return false;
   }
-  for (const std::string_view words : {"experts on CPU", "experts on host", "exps=CPU", "cpu-moe"}) {
-    if (RowSays(row, "notes", words)) {
-      return true;
-    }
+  const auto gguf = RowTensors(row);
+  if (gguf) {
+    return ExpertsAreOnHost(row, TensorBytes(*gguf));
   }
-  const std::optional<Bytes> memory = MemoryOf(RowText(row, "device"));
-  const auto network = memory ? RowNetwork(row) : Result<Network>(NotExpressible(""));
-  return network && ParameterCount(*network) / 4 > memory->value();
+  const auto network = RowNetwork(row);
+  return ExpertsAreOnHost(row, network ? ParameterCount(*network) / 4 : 0);
 }
 
 // llama.cpp computes experts of the host on the device in micro-batches of 32 and more
@@ -67,7 +49,8 @@ Result<void> AddExperts(ComputeRequest& request, const Fields& row, const Fields
   TRY(const Json config, RowConfig(row));
   const Json* used = config.Find("num_experts_per_tok");
   request.expert_bytes = LargestExpertBytes(gguf);
-  request.experts_per_token = used != nullptr && used->AsInteger() != nullptr ? *used->AsInteger() : 1;
+  request.experts_per_token =
+      used != nullptr && used->AsInteger() != nullptr ? *used->AsInteger() : 1;
   request.expert_width = RowCount(arch, "n_ff_exp", RowCount(arch, "n_ff"));
   return {};
 }
@@ -105,10 +88,12 @@ Result<Checked> ComputeBytes(const Fields& row, std::string_view device) {
   TRY(const Fields arch, RowArch(row));
   TRY(const std::int64_t context, RowNeeds(row, "ctx"));
   TRY(const std::int64_t hidden_size, RowNeeds(arch, "n_embd"));
-  ComputeRequest request = {.micro_batch = RowCount(row, "ubatch", 512), .hidden_size = hidden_size};
+  ComputeRequest request = {.micro_batch = RowCount(row, "ubatch", 512),
+                            .hidden_size = hidden_size};
   request.cells = OrLargest(PadTo(context, LlamacppVersion{}.padding));
   request.flash_attention = RowCount(row, "flash", 1) != 0;
   request.on_gpu = !IsHost(device);
+  request.mask_below_logits = !IsIkLlama(row);
   request.pipeline_copies = PipelineCopies(row);
   request.window_cells_apart =
       RowCount(arch, "swa_layers") > 0 && RowCount(arch, "full_layers") > 0 && !IsIkLlama(row);
@@ -117,7 +102,7 @@ Result<Checked> ComputeBytes(const Fields& row, std::string_view device) {
     request.vocab_size = RowCount(arch, "n_vocab");
   }
   AddAttention(request, row, arch);
-  if (request.on_gpu && ExpertsAreOnHost(row, arch)) {
+  if (request.on_gpu && HasExpertsOnHost(row, arch)) {
     TRY_VOID(AddExperts(request, row, arch));
   }
   if (!request.vocab_size && (request.flash_attention || !request.heads)) {
