@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -122,6 +123,42 @@ bool StaysFloat(const GgufTensor& tensor) {
          });
 }
 
+// Values, where four heads or more share them, and where not.
+struct ValueRow {
+  std::string_view mixture;
+  std::string_view shared;
+  std::string_view alone = "";
+};
+constexpr ValueRow kValues[] = {
+    {"Q2_K", "q4_k", "q3_k"},  {"Q2_K_S", "q4_k"}, {"IQ3_XS", "q4_k"}, {"IQ3_S", "q4_k"},
+    {"IQ3_M", "q4_k", "q4_k"}, {"IQ4_NL", "q5_k"}, {"IQ4_XS", "q5_k"}, {"Q3_K_L", "q5_k", "q5_k"},
+};
+
+// The second half of the feed-forward part, in the first layers and in the others.
+constexpr std::int64_t kMoreBits = 0;  // instead of a share: the layers of use_more_bits()
+struct DownRow {
+  std::string_view mixture;
+  std::int64_t share = 1;  // the first of so many equal shares; 1: all layers
+  std::string_view here;
+  std::string_view elsewhere = "";
+  std::optional<bool> imatrix = {};  // only with, or only without
+};
+constexpr DownRow kDowns[] = {
+    {"Q2_K", 1, "q3_k"},
+    {"Q3_K_L", 1, "q5_k"},
+    {"Q3_K_M", 16, "q5_k", "q4_k"},
+    {"Q4_K_M", kMoreBits, "q6_k"},
+    {"Q5_K_M", kMoreBits, "q6_k"},
+    {"IQ3_M", 8, "q4_k"},
+    {"Q2_K_S", 8, "q4_k"},
+    {"Q4_K_S", 8, "q5_k"},
+    {"IQ3_XXS", 8, "q4_k", "q3_k", false},
+    {"IQ4_NL", 8, "q5_k", "", false},
+    {"IQ4_XS", 8, "q5_k", "", false},
+    {"Q4_0", 8, "q4_1", "", true},
+    {"Q5_0", 8, "q5_1", "", true},
+};
+
 // One quantisation: the mixture's rules, asked in the order of the tensors. A rule answers the name
 // of a type, or "" for the base.
 class Quantisation {
@@ -154,12 +191,13 @@ class Quantisation {
   std::string_view OutputLayer(const GgufTensor& tensor) const;
   std::string_view Embedding() const;
   std::string_view Below3BitsRule(Part part);
+  std::string_view OutputBelow3Bits() const;
   std::string_view Value();
   std::string_view ValueOfMixture(std::int64_t i) const;
   std::string_view Fused() const;
   std::string_view KeyOrQuery(Part part) const;
   std::string_view Down(const GgufTensor& tensor);
-  std::string_view DownByImatrix(bool first_eighth) const;
+  std::string_view DownOfMixture(std::int64_t i) const;
   std::string_view DownOfFalcon(std::int64_t i) const;
   std::string_view AttentionOutput() const;
   std::string_view GateOrUp(const GgufTensor& tensor) const;
@@ -193,6 +231,16 @@ std::string_view Quantisation::Embedding() const {
   return Is({"TQ1_0", "TQ2_0"}) ? "q4_k" : "";
 }
 
+std::string_view Quantisation::OutputBelow3Bits() const {
+  if (EightExperts()) {
+    return "q5_k";
+  }
+  if (Is({"IQ1_S", "IQ1_M"})) {
+    return "iq2_xxs";
+  }
+  return Is({"IQ2_S", "IQ2_M"}) ? "iq3_s" : "";
+}
+
 std::string_view Quantisation::Below3BitsRule(Part part) {
   const std::string_view more = Is({"IQ2_S", "IQ2_M"}) ? "iq3_s" : "q2_k";
   switch (part) {
@@ -203,42 +251,27 @@ std::string_view Quantisation::Below3BitsRule(Part part) {
     case Part::kDown:
       return downs_seen_++ < model_.layers / 8 ? more : "";
     case Part::kAttentionOutput:
-      if (EightExperts()) {
-        return "q5_k";
-      }
-      return Is({"IQ1_S", "IQ1_M"}) ? "iq2_xxs" : Is({"IQ2_S", "IQ2_M"}) ? "iq3_s" : "";
+      return OutputBelow3Bits();
     default:
       return "";
   }
 }
 
 std::string_view Quantisation::ValueOfMixture(std::int64_t i) const {
-  const bool shared = model_.queries_per_value >= 4;
-  if (Is({"Q2_K"})) {
-    return shared ? "q4_k" : "q3_k";
-  }
-  if (Is({"Q2_K_S", "IQ3_XS", "IQ3_S"})) {
-    return shared ? "q4_k" : "";
+  const auto* row = std::ranges::find(kValues, mixture_.name, &ValueRow::mixture);
+  if (row != std::end(kValues)) {
+    return model_.queries_per_value >= 4 ? row->shared : row->alone;
   }
   if (Is({"IQ3_XXS"})) {
-    return shared ? "q4_k" : imatrix_ ? "" : "iq3_s";
-  }
-  if (Is({"IQ3_M"})) {
-    return "q4_k";
+    const std::string_view alone = imatrix_ ? "" : "iq3_s";
+    return model_.queries_per_value >= 4 ? "q4_k" : alone;
   }
   if (Is({"Q3_K_M"})) {
     return i < 2 ? "q5_k" : "q4_k";
   }
-  if (Is({"Q3_K_L"})) {
-    return "q5_k";
-  }
-  if (Is({"IQ4_NL", "IQ4_XS"})) {
-    return shared ? "q5_k" : "";
-  }
-  if (Is({"Q4_K_M", "Q5_K_M"})) {
-    return UseMoreBits(i, values_) ? "q6_k" : "";
-  }
-  return Is({"Q4_K_S"}) && i < 4 ? "q5_k" : "";
+  const bool k_m = Is({"Q4_K_M", "Q5_K_M"});
+  const std::string_view more = k_m ? "q6_k" : "q5_k";
+  return (k_m && UseMoreBits(i, values_)) || (Is({"Q4_K_S"}) && i < 4) ? more : "";
 }
 
 std::string_view Quantisation::Value() {
@@ -266,64 +299,43 @@ std::string_view Quantisation::KeyOrQuery(Part part) const {
   return Is({"IQ3_XS"}) ? "iq3_xxs" : Is({"IQ3_XXS"}) ? "iq2_s" : "";
 }
 
-std::string_view Quantisation::DownOfFalcon(std::int64_t i) const {
-  const bool more = UseMoreBits(i, model_.layers);
-  const bool first = i < model_.layers / 16;
-  if (Is({"Q2_K"})) {
-    return "q3_k";
-  }
-  if (Is({"Q3_K_M"})) {
-    return first ? "q5_k" : more ? "q4_k" : "q3_k";
-  }
-  if (Is({"Q4_K_M"})) {
-    return first ? "q6_k" : more ? "q5_k" : "q4_k";
-  }
-  return Is({"Q3_K_L"}) ? "q4_k" : Is({"Q5_K_M"}) && more ? "q6_k" : "";
-}
-
-std::string_view Quantisation::DownByImatrix(bool first_eighth) const {
-  if (Is({"IQ3_XXS"}) && !imatrix_) {
-    return first_eighth ? "q4_k" : "q3_k";
-  }
-  if (!first_eighth) {
+std::string_view Quantisation::DownOfMixture(std::int64_t i) const {
+  const auto* row = std::ranges::find_if(kDowns, [&](const DownRow& down) {
+    return down.mixture == mixture_.name && (!down.imatrix || *down.imatrix == imatrix_);
+  });
+  if (row == std::end(kDowns)) {
     return "";
   }
-  if (Is({"IQ4_NL", "IQ4_XS"})) {
-    return imatrix_ ? "" : "q5_k";
-  }
-  if (Is({"Q4_0", "Q5_0"}) && imatrix_) {
-    return Is({"Q4_0"}) ? "q4_1" : "q5_1";
-  }
-  return "";
+  const bool more = UseMoreBits(i, model_.layers);
+  const bool here = (row->share > 0 && i < model_.layers / row->share) ||
+                    (row->share == kMoreBits && more) || (EightExperts() && Is({"IQ3_M"}) && more);
+  return here ? row->here : row->elsewhere;
+}
+
+// The first 16th, some layers of the rest, and the others.
+std::string_view Quantisation::DownOfFalcon(std::int64_t i) const {
+  struct Grades {
+    std::string_view first;
+    std::string_view more;
+    std::string_view others;
+  };
+  const Grades grades =
+      Is({"Q3_K_M"}) ? Grades{"q5_k", "q4_k", "q3_k"} : Grades{"q6_k", "q5_k", "q4_k"};
+  const std::string_view rest = UseMoreBits(i, model_.layers) ? grades.more : grades.others;
+  return i < model_.layers / 16 ? grades.first : rest;
 }
 
 // The number of a layer that has experts is the one in its name, else the count so far.
 std::string_view Quantisation::Down(const GgufTensor& tensor) {
   const std::int64_t seen = downs_seen_++;
   const std::int64_t i = model_.experts > 1 ? tensor.layer : seen;
-  const std::int64_t n = model_.layers;
-  if (model_.falcon) {
+  if (model_.falcon && Is({"Q3_K_M", "Q4_K_M"})) {
     return DownOfFalcon(i);
   }
-  if (Is({"Q2_K"})) {
-    return "q3_k";
+  if (model_.falcon && Is({"Q3_K_L", "Q4_K_S"})) {
+    return Is({"Q3_K_L"}) ? "q4_k" : "";
   }
-  if (Is({"Q3_K_M"})) {
-    return i < n / 16 ? "q5_k" : "q4_k";
-  }
-  if (Is({"Q3_K_L"})) {
-    return "q5_k";
-  }
-  if (Is({"Q4_K_M", "Q5_K_M"})) {
-    return UseMoreBits(i, n) ? "q6_k" : "";
-  }
-  if (Is({"IQ3_M"})) {
-    return i < n / 8 || (EightExperts() && UseMoreBits(i, n)) ? "q4_k" : "";
-  }
-  if (Is({"Q2_K_S", "Q4_K_S"})) {
-    return i >= n / 8 ? "" : Is({"Q2_K_S"}) ? "q4_k" : "q5_k";
-  }
-  return DownByImatrix(i < n / 8);
+  return DownOfMixture(i);
 }
 
 std::string_view Quantisation::AttentionOutput() const {

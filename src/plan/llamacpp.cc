@@ -35,6 +35,14 @@ CacheCells SlidingCellsFor(const ContextRequest& request, std::int64_t window,
   return {.cells = PadTo(Smaller(full.cells, seen), version.padding), .streams = full.streams};
 }
 
+CacheTypes SlidingTypes(const CacheTypes& asked, const LlamacppVersion& version) {
+  const auto type = [&](const StoredType* t) {
+    const bool quantised = t != nullptr && t->block_elements > 1;
+    return quantised && !version.quantised_windows ? FindStoredType("float16") : t;
+  };
+  return {.key = type(asked.key), .value = type(asked.value)};
+}
+
 CacheBytes CacheBytesOf(const CacheLayers& layers, const CacheCells& cells,
                         const CacheTypes& types) {
   const Checked rows = cells.cells * cells.streams * layers.layers;

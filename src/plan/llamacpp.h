@@ -20,6 +20,9 @@ struct LlamacppVersion {
   bool sliding_caches = true;
   // Rows of the key cache are one head long (ik_llama.cpp); else all heads of a token.
   bool key_rows_are_heads = false;
+  // Caches of windows are quantised as the others; false: they stay float16 (a build of April
+  // 2026).
+  bool quantised_windows = true;
   // Latent attention keeps a second copy of the latent, on its side, as values: the first builds
   // that had it, and ik_llama.cpp's mla=1.
   bool latent_values = false;
@@ -63,6 +66,9 @@ struct CacheTypes {
   const StoredType* key = nullptr;
   const StoredType* value = nullptr;
 };
+// Of layers with a window.
+CacheTypes SlidingTypes(const CacheTypes& asked, const LlamacppVersion& version = {});
+
 struct CacheBytes {
   Checked key = 0;
   Checked value = 0;

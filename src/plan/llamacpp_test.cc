@@ -73,6 +73,12 @@ TEST(LlamacppCells, OfWindowsHoldEachSlotsWindowAndAMicroBatch) {
             8192);
 }
 
+TEST(LlamacppCells, OfWindowsKeepFloat16WhereABuildSaysSo) {
+  EXPECT_EQ(SlidingTypes(Both("q8_0")).key->name, "q8_0");
+  EXPECT_EQ(SlidingTypes(Both("q8_0"), {.quantised_windows = false}).value->name, "float16");
+  EXPECT_EQ(SlidingTypes(Both("float32"), {.quantised_windows = false}).key->name, "float32");
+}
+
 // Logs: Qwen3.5-27B with 4 slots and 2 snapshots, R 67.50 S 1728.00 MiB; Mamba-1.4B, 14.25 MiB.
 TEST(LlamacppState, HasARowForEachSlotAndSnapshot) {
   const CacheBytes bytes =

@@ -115,6 +115,9 @@ Json::Object FamilyConfig(const FamilyWord& family, const Fields& arch) {
   if (model_type == "gpt_neox") {
     Put(config, "attention_bias", true);
   }
+  if (model_type == "deepseek_v2") {
+    Put(config, "n_shared_experts", 2);
+  }
   if (model_type == "deepseek_v3") {
     Put(config, "n_shared_experts", 1);
     Put(config, "topk_method", "noaux_tc");

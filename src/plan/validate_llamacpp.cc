@@ -142,8 +142,13 @@ Result<Prediction> PredictSlidingCells(const Fields& row) {
   return Prediction{static_cast<double>(OrLargest(cells.cells)), "cells"};
 }
 
-// The cache in a buffer of one device, which has all layers unless kv_layers says how many.
+// The cache in a buffer of one device: the first has all layers unless kv_layers says how many; of
+// another it has to be said.
 Result<Prediction> PredictDeviceCache(const Fields& row) {
+  const std::string figure = RowText(row, "figure_name");
+  if (!row.Has("kv_layers") && (figure.empty() || figure.back() != '0')) {
+    return NotExpressible(fmt::format("which layers are in \"{}\" is not said", figure));
+  }
   TRY(const Fields arch, RowArch(row));
   const bool latent = arch.Has("kv_lora_rank");
   TRY(const CacheLayers layers, latent ? LatentLayersOf(row) : LayersOf(row));
