@@ -1,0 +1,67 @@
+#pragma once
+
+// The GGUF that llama.cpp's converter and llama-quantize make of a network, without the file: its
+// tensors, their types, and where llama.cpp puts them.
+
+#include <string_view>
+#include <vector>
+
+#include "base/checked.h"
+#include "model/network.h"
+#include "plan/gguf_mixture.h"
+
+namespace fourpiles {
+
+// How a file keeps the two halves of latent attention's kv_b_proj: as one tensor (files up to
+// spring 2025), as attn_k_b and attn_v_b (after), or all three.
+enum class LatentTensors { kWhole, kSplit, kBoth };
+
+struct GgufOptions {
+  LatentTensors latent = LatentTensors::kWhole;
+  bool imatrix = true;  // an importance matrix was used, as by those who publish GGUFs
+  // Factors of the rotary embedding, which the converter computes for Llama 3.1 to 3.3.
+  std::int64_t rope_frequencies = 0;
+};
+
+struct PlacedTensor {
+  GgufTensor tensor = {};
+  const StoredType* type = nullptr;
+};
+
+struct GgufTensors {
+  std::vector<PlacedTensor> tensors = {};  // in the order of the layers
+  bool tied = false;                       // the output layer is the embedding
+};
+
+// Errors (kInput): a tensor that llama.cpp has no name for; (kUsage) an unknown mixture.
+Result<GgufTensors> TensorsOfNetwork(const Network& network, std::string_view mixture,
+                                     const GgufOptions& options = {});
+
+Checked TensorBytes(const PlacedTensor& placed);
+// What the tensors of the file take; its header is some MiB more.
+Checked TensorBytes(const GgufTensors& gguf);
+Checked TensorElements(const GgufTensors& gguf);
+
+// Where the layers are. llama.cpp's llama_model::load_tensors puts the last n_gpu_layers on
+// devices, and the output layer where there is one more than layers; the embedding of the tokens
+// stays on the host. (Builds since late 2025 count the output layer first.)
+struct GpuPlacement {
+  std::int64_t gpu_layers = 0;
+  bool experts_on_host = false;
+};
+
+// Bytes of the tensors that stay on the host: the embedding, and what is on no device.
+Checked HostTensorBytes(const GgufTensors& gguf, std::int64_t layers,
+                        const GpuPlacement& placement);
+// Bytes of the CUDA buffer of weights; tied embeddings are on it a second time, as the output
+// layer.
+Checked DeviceTensorBytes(const GgufTensors& gguf, std::int64_t layers,
+                          const GpuPlacement& placement);
+
+// Bytes of the embedding of the tokens.
+Checked EmbeddingBytes(const GgufTensors& gguf);
+
+// Of one layer, the largest stack of experts of one matrix; 0 where there are none.
+Checked LargestExpertBytes(const GgufTensors& gguf);
+
+}  // namespace fourpiles
