@@ -149,10 +149,10 @@ constexpr Command kInspectCommand = {
     .name = "inspect",
     .summary = "every tensor of a file or folder: format, shape, parameters, bytes",
     .examples =
-        "fourpiles inspect model.safetensors\n"
-        "fourpiles inspect Llama-3.1-8B --filter mlp --sort parameters\n"
-        "fourpiles inspect model-Q4_K_M.gguf --metadata\n"
-        "fourpiles inspect before.safetensors after.safetensors",
+        "fourpiles inspect ./model.safetensors\n"
+        "fourpiles inspect ./Llama-3.1-8B --filter mlp --sort parameters\n"
+        "fourpiles inspect ./model-Q4_K_M.gguf --metadata\n"
+        "fourpiles inspect ./before.safetensors ./after.safetensors",
     .options = kOptions,
     .run = Run,
 };

@@ -14,8 +14,7 @@ namespace fourpiles {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
-constexpr std::size_t kLongestNumber = 1000;  // in characters
-constexpr std::size_t kLongestShown = 100;    // of a string, in messages
+constexpr std::size_t kLongestShown = 100;  // of a string, in messages
 
 bool IsSpace(int c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -280,7 +279,7 @@ void JsonScanner::ReadEscape(std::string& text) {
 
 std::string JsonScanner::ReadNumberText() {
   std::string text;
-  for (int c = PeekBehindSpace(); c != kEnd && text.size() < kLongestNumber; c = Peek()) {
+  for (int c = PeekBehindSpace(); c != kEnd; c = Peek()) {
     if (std::string_view("+-.0123456789eE").find(static_cast<char>(c)) == std::string_view::npos) {
       break;
     }

@@ -168,10 +168,6 @@ std::string MixtureWord(std::string text) {
 
 }  // namespace
 
-tl::unexpected<Error> NotExpressible(std::string reason) {
-  return BadInput({.where = "row", .found = std::move(reason)});
-}
-
 std::int64_t RowCount(const Fields& fields, std::string_view key, std::int64_t otherwise) {
   const auto read = fields.OptionalInteger(key, {0, kLargestAmount});
   return read && *read ? **read : otherwise;

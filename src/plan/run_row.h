@@ -19,11 +19,9 @@
 #include "model/network.h"
 #include "plan/gguf_tensors.h"
 #include "plan/validate.h"
+#include "plan/validate_fields.h"
 
 namespace fourpiles {
-
-// Why a row is not expressed: Error::text.found.
-tl::unexpected<Error> NotExpressible(std::string reason);
 
 // Members that may be absent: 0 and "" are what a row says that says nothing.
 std::int64_t RowCount(const Fields& fields, std::string_view key, std::int64_t otherwise = 0);

@@ -213,7 +213,7 @@ std::vector<Finding> CheckAgainstIndex(const SafetensorsIndex& index,
   if (absent.count > 0) {
     findings.push_back(
         Found(FileVerdict::kRefuse, where,
-              Several(absent.count, absent.first) + " missing in the shard that the index names",
+              Several(absent.count, absent.first) + " missing from the shard that the index names",
               "expected every tensor of the index in its shard"));
   }
   if (unlisted.count > 0) {
