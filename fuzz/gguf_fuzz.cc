@@ -22,7 +22,7 @@ void CheckReading(std::span<const std::byte> bytes) {
   CHECK(start != nullptr || reading.tensors.empty());
   CHECK(start != nullptr || WorstOf(reading.findings) == FileVerdict::kRefuse);
   for (const FileTensor& tensor : reading.tensors) {
-    CHECK(tensor.offset >= *start->AsInteger());
+    CHECK(start != nullptr && tensor.offset >= *start->AsInteger());
   }
   // No more is kept than the file can hold.
   const auto most_keys = file_bytes / 9;  // a length and a type in version 1, and a byte

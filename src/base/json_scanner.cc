@@ -197,34 +197,35 @@ void JsonScanner::ReadString(std::string& text) {
     return;
   }
   bool is_ascii = true;
-  while (true) {
-    const int c = Peek();
-    if (c == '"') {
-      ++next_;
-      break;
-    }
+  for (int c = Peek(); c != '"' && !has_fault_; c = Peek()) {
     if (c == '\\') {
       ++next_;
       ReadEscape(text);
     } else if (c < ' ') {  // the end, too
       RefuseNext("expected a string without control characters and its end");
     } else {
-      const char* const begin = buffer_.data() + next_;
-      const char* end = begin + 1;
-      while (end < buffer_.data() + filled_ && IsPlain(*end)) {
-        ++end;
-      }
-      is_ascii = is_ascii && IsPlain(*begin);
-      text.append(begin, end);
-      next_ += static_cast<std::size_t>(end - begin);
-    }
-    if (has_fault_) {
-      return;
+      is_ascii = is_ascii && IsPlain(static_cast<char>(c));
+      AppendPlain(text);
     }
   }
+  if (has_fault_) {
+    return;
+  }
+  ++next_;  // the closing quote
   if (!is_ascii && Utf8Prefix(text) < text.size()) {
     Refuse("a string that is no UTF-8", "expected UTF-8");
   }
+}
+
+// The next letter, whatever it is, and the plain ones behind it that lie in the buffer.
+void JsonScanner::AppendPlain(std::string& text) {
+  const char* const begin = buffer_.data() + next_;
+  const char* end = begin + 1;
+  while (end < buffer_.data() + filled_ && IsPlain(*end)) {
+    ++end;
+  }
+  text.append(begin, end);
+  next_ += static_cast<std::size_t>(end - begin);
 }
 
 std::optional<std::uint32_t> JsonScanner::ReadHexDigits() {
@@ -331,9 +332,20 @@ std::string JsonScanner::SkipScalar(JsonKind kind) {
   if (kind == JsonKind::kNumber) {
     return ReadNumberText().substr(0, kLongestShown);
   }
-  const std::string word = kind == JsonKind::kNull ? "null" : Peek() == 't' ? "true" : "false";
+  std::string word = kind == JsonKind::kNull ? "null" : Peek() == 't' ? "true" : "false";
   SkipWord(word);
   return word;
+}
+
+// The kind of the next value within what is open, which is left where it ends; kNone when all of it
+// is left, and after a fault.
+JsonKind JsonScanner::NextOf(std::vector<JsonKind>& open) {
+  std::string key;
+  while (!open.empty() && !has_fault_ &&
+         !(open.back() == JsonKind::kObject ? NextKey(key) : NextElement())) {
+    open.pop_back();
+  }
+  return open.empty() || has_fault_ ? JsonKind::kNone : NextKind();
 }
 
 std::string JsonScanner::SkipValue() {
@@ -343,23 +355,13 @@ std::string JsonScanner::SkipValue() {
   }
   // One step at a time, without recursion, until what was open before is open again.
   std::vector<JsonKind> open;
-  std::string key;
-  JsonKind next = kind;
-  while (!has_fault_) {
+  for (JsonKind next = kind; next != JsonKind::kNone; next = NextOf(open)) {
     if (next == JsonKind::kObject || next == JsonKind::kArray) {
       next == JsonKind::kObject ? EnterObject() : EnterArray();
       open.push_back(next);
     } else {
       SkipScalar(next);
     }
-    while (!open.empty() && !has_fault_ &&
-           !(open.back() == JsonKind::kObject ? NextKey(key) : NextElement())) {
-      open.pop_back();
-    }
-    if (open.empty()) {
-      break;
-    }
-    next = NextKind();
   }
   return kind == JsonKind::kObject ? "an object" : "an array";
 }

@@ -71,11 +71,13 @@ class JsonScanner {
   void Enter(char open);
   void Refuse(std::string found, std::string expected);
   void RefuseNext(std::string expected);  // what stands next
+  void AppendPlain(std::string& text);
   void ReadEscape(std::string& text);
   std::optional<std::uint32_t> ReadHexDigits();
   std::string ReadNumberText();
   std::string SkipScalar(JsonKind kind);
   void SkipWord(std::string_view word);
+  JsonKind NextOf(std::vector<JsonKind>& open);
 
   const ByteSource& source_;
   std::int64_t source_place_;  // of the next byte to read from the source

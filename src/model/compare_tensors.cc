@@ -254,21 +254,20 @@ class Comparison {
         continue;
       }
       std::vector<std::size_t> places;
-      Checked elements = 0;
       for (const std::string_view part : parts) {
         std::string one = name;
         const auto place = index_.Find(one.replace(at, whole.size(), part));
-        if (!place || place->copy >= 0 || index_.All()[place->expected].sources > 0) {
-          break;
+        if (place && place->copy < 0 && index_.All()[place->expected].sources == 0) {
+          places.push_back(place->expected);
         }
-        places.push_back(place->expected);
-        elements = elements + CopiesOf(*index_.All()[place->expected].parameter);
       }
       if (places.size() < parts.size()) {
         continue;
       }
+      Checked elements = 0;
       for (const std::size_t place : places) {
         Expected& expected = index_.All()[place];
+        elements = elements + CopiesOf(*expected.parameter);
         expected.whole = true;
         expected.sources = kSeveral;
         expected.elements = CopiesOf(*expected.parameter);

@@ -47,7 +47,7 @@ std::optional<LayerName> SplitName(const std::string& name) {
 using Layers = std::map<std::int64_t, std::vector<Parameter>>;
 
 // Runs of layers that follow each other and are alike.
-void AddRuns(Network& network, const std::string& name, Layers layers) {
+void AddRuns(Network& network, const std::string& name, Layers& layers) {
   Block* run = nullptr;
   for (auto& [number, parameters] : layers) {
     if (run != nullptr && number == run->first + run->repeat && parameters == run->parameters) {
@@ -94,7 +94,7 @@ Result<Network> NetworkFromTensors(const std::vector<LogicalTensor>& tensors,
     network.blocks.push_back(std::move(once));
   }
   for (const std::string& block : order) {
-    AddRuns(network, block, std::move(by_block[block]));
+    AddRuns(network, block, by_block[block]);
   }
   if (unknown > 0) {
     network.left_out.push_back(

@@ -127,7 +127,7 @@ bool StaysFloat(const GgufTensor& tensor) {
 struct ValueRow {
   std::string_view mixture;
   std::string_view shared;
-  std::string_view alone = "";
+  std::string_view alone = {};
 };
 constexpr ValueRow kValues[] = {
     {"Q2_K", "q4_k", "q3_k"},  {"Q2_K_S", "q4_k"}, {"IQ3_XS", "q4_k"}, {"IQ3_S", "q4_k"},
@@ -140,7 +140,7 @@ struct DownRow {
   std::string_view mixture;
   std::int64_t share = 1;  // the first of so many equal shares; 1: all layers
   std::string_view here;
-  std::string_view elsewhere = "";
+  std::string_view elsewhere = {};
   std::optional<bool> imatrix = {};  // only with, or only without
 };
 constexpr DownRow kDowns[] = {
@@ -269,9 +269,10 @@ std::string_view Quantisation::ValueOfMixture(std::int64_t i) const {
   if (Is({"Q3_K_M"})) {
     return i < 2 ? "q5_k" : "q4_k";
   }
-  const bool k_m = Is({"Q4_K_M", "Q5_K_M"});
-  const std::string_view more = k_m ? "q6_k" : "q5_k";
-  return (k_m && UseMoreBits(i, values_)) || (Is({"Q4_K_S"}) && i < 4) ? more : "";
+  if (Is({"Q4_K_M", "Q5_K_M"})) {
+    return UseMoreBits(i, values_) ? "q6_k" : "";
+  }
+  return Is({"Q4_K_S"}) && i < 4 ? "q5_k" : "";
 }
 
 std::string_view Quantisation::Value() {
