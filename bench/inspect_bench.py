@@ -33,15 +33,18 @@ print(tensors, parameters)
 """
 
 
-def write_safetensors(path, names, shape):
-    """A file of bfloat16 tensors whose data is a hole."""
+SIZES = {"BF16": 2, "F32": 4, "F8_E4M3": 1}
+
+
+def write_safetensors(path, tensors):
+    """A file of (name, dtype, shape); its data is a hole."""
     entries, offset = [], 0
-    size = 2
-    for dimension in shape:
-        size *= dimension
-    for name in names:
-        entries.append('"%s":{"dtype":"BF16","shape":%s,"data_offsets":[%d,%d]}'
-                       % (name, json.dumps(shape), offset, offset + size))
+    for name, dtype, shape in tensors:
+        size = SIZES[dtype]
+        for dimension in shape:
+            size *= dimension
+        entries.append('"%s":{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}'
+                       % (name, dtype, json.dumps(shape), offset, offset + size))
         offset += size
     header = ("{" + ",".join(entries) + "}").encode()
     with open(path, "wb") as file:
@@ -50,26 +53,36 @@ def write_safetensors(path, names, shape):
 
 
 def make_shards(folder):
-    """163 shards with 91,000 tensors, as DeepSeek-V3 has them."""
-    names = ["model.layers.%d.mlp.experts.%d.%s_proj.weight" % (layer, expert, part)
-             for layer in range(3, 61) for expert in range(523) for part in ("gate", "up", "down")]
-    names = names[:91000]
+    """163 shards with 91,000 tensors: DeepSeek-V3's experts in float8 with their scales, and norms."""
+    tensors = []
+    for layer in range(3, 61):
+        for expert in range(256):
+            for part in ("gate", "up", "down"):
+                name = "model.layers.%d.mlp.experts.%d.%s_proj.weight" % (layer, expert, part)
+                tensors.append((name, "F8_E4M3", [2048, 7168]))
+                tensors.append((name + "_scale_inv", "F32", [16, 56]))
+    tensors += [("model.layers.%d.norm%d.weight" % (layer, i), "BF16", [7168])
+                for layer in range(61) for i in range(32)]
+    tensors = tensors[:91000]
     shards = 163
     weight_map = {}
     for shard in range(shards):
-        file = "model-%05d-of-%05d.safetensors" % (shard + 1, shards)
-        own = names[shard * len(names) // shards:(shard + 1) * len(names) // shards]
-        write_safetensors(os.path.join(folder, file), own, [2048, 7168])
-        weight_map.update((name, file) for name in own)
-    total = len(names) * 2048 * 7168 * 2
+        file = "model-%05d-of-%06d.safetensors" % (shard + 1, shards)
+        own = tensors[shard * len(tensors) // shards:(shard + 1) * len(tensors) // shards]
+        write_safetensors(os.path.join(folder, file), own)
+        weight_map.update((name, file) for name, _, _ in own)
     with open(os.path.join(folder, "model.safetensors.index.json"), "w") as index:
-        json.dump({"metadata": {"total_size": total}, "weight_map": weight_map}, index)
+        json.dump({"metadata": {}, "weight_map": weight_map}, index)
+    with open(os.path.join(folder, "config.json"), "w") as config:
+        json.dump({"model_type": "deepseek_v3",
+                   "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}},
+                  config)
 
 
 def make_long_header(path):
     """A header of about 97 MB: 850,000 tensors."""
-    write_safetensors(path, ["model.layers.%d.mlp.experts.%d.up_proj.w" % (i % 64, i)
-                             for i in range(850000)], [16, 8])
+    write_safetensors(path, [("model.layers.%d.mlp.experts.%d.up_proj.w" % (i % 64, i), "BF16",
+                              [16, 8]) for i in range(850000)])
 
 
 def processor_seconds(command):
@@ -104,7 +117,8 @@ def main():
         compare("a header of %d MB" % (struct.unpack("<Q", open(long_header, "rb").read(8))[0] / 1e6),
                 program, long_header, [long_header], 3)
         small = os.path.join(folder, "small.safetensors")
-        write_safetensors(small, ["model.layers.%d.norm.weight" % i for i in range(60)], [4])
+        write_safetensors(small, [("model.layers.%d.norm.weight" % i, "BF16", [4])
+                                  for i in range(60)])
         compare("a file of %d bytes" % os.path.getsize(small), program, small, [small], 200)
 
 

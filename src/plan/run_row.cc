@@ -173,13 +173,8 @@ std::int64_t RowCount(const Fields& fields, std::string_view key, std::int64_t o
   return read && *read ? **read : otherwise;
 }
 
-std::string RowText(const Fields& fields, std::string_view key) {
-  const auto read = fields.OptionalText(key);
-  return read && *read ? std::string(**read) : "";
-}
-
 bool RowSays(const Fields& row, std::string_view key, std::string_view word) {
-  return LowerCase(RowText(row, key)).find(LowerCase(word)) != std::string::npos;
+  return LowerCase(RunText(row, key)).find(LowerCase(word)) != std::string::npos;
 }
 
 Result<std::int64_t> RowNeeds(const Fields& fields, std::string_view key) {
@@ -194,7 +189,7 @@ Result<Fields> RowArch(const Fields& row) {
 }
 
 bool IsIkLlama(const Fields& row) {
-  return RowText(row, "engine") == "ik_llama.cpp";
+  return RunText(row, "engine") == "ik_llama.cpp";
 }
 
 std::string FamilyOfName(std::string_view model) {
@@ -203,7 +198,7 @@ std::string FamilyOfName(std::string_view model) {
 }
 
 Result<Json> RowConfig(const Fields& row) {
-  const std::string model = RowText(row, "model");
+  const std::string model = RunText(row, "model");
   TRY(const Fields arch, RowArch(row));
   std::optional<Json::Object> config = CatalogueConfig(model);
   if (!config) {
@@ -236,7 +231,7 @@ Result<Network> RowNetwork(const Fields& row) {
 }
 
 Result<GgufTensors> RowTensors(const Fields& row) {
-  const std::string words = RowText(row, "dtype_quant");
+  const std::string words = RunText(row, "dtype_quant");
   if (RowSays(row, "notes", "custom mix")) {
     return NotExpressible("a mix of the author's own");
   }
@@ -252,7 +247,7 @@ Result<GgufTensors> RowTensors(const Fields& row) {
   const bool plain =
       RowSays(row, "notes", "without imatrix") || RowSays(row, "source", "tools/quantize/README");
   options.imatrix = mixture->needs_imatrix || !plain;
-  const std::string model = LowerCase(RowText(row, "model"));
+  const std::string model = LowerCase(RunText(row, "model"));
   if (network.model_type == "llama" && model.find("-3.") != std::string::npos) {
     options.rope_frequencies = 64;
   }
@@ -264,7 +259,7 @@ Result<GgufTensors> RowTensors(const Fields& row) {
 }
 
 std::optional<Bytes> RowDeviceMemory(const Fields& row) {
-  std::string words = RowText(row, "device");
+  std::string words = RunText(row, "device");
   std::ranges::replace(words, ' ', '-');
   for (std::string_view rest = words; !rest.empty();) {
     for (const std::string& name : {std::string(rest), fmt::format("rtx-{}", rest)}) {
@@ -299,7 +294,7 @@ Result<Prediction> InUnitOf(const Fields& row, const Checked& bytes) {
   if (!bytes.ok()) {
     return NotExpressible("the sizes pass 2^53 bytes");
   }
-  const std::string name = RowText(row, "unit");
+  const std::string name = RunText(row, "unit");
   const auto* unit = std::ranges::find(kUnits, name, &Unit::name);
   if (unit == std::end(kUnits)) {
     return NotExpressible(fmt::format("unit \"{}\" is no unit of bytes", name));

@@ -23,9 +23,8 @@
 
 namespace fourpiles {
 
-// Members that may be absent: 0 and "" are what a row says that says nothing.
+// A member that may be absent: 0 is what a row says that says nothing.
 std::int64_t RowCount(const Fields& fields, std::string_view key, std::int64_t otherwise = 0);
-std::string RowText(const Fields& fields, std::string_view key);
 bool RowSays(const Fields& row, std::string_view key, std::string_view word);  // whatever the case
 // A member that must be there: "no field cells".
 Result<std::int64_t> RowNeeds(const Fields& fields, std::string_view key);

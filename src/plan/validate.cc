@@ -110,7 +110,7 @@ Result<Prediction> InUnitOf(Prediction prediction, const std::string& unit) {
   }
   prediction.value *= *factor;
   if (prediction.band) {
-    prediction.band = Band{prediction.band->low * *factor, prediction.band->high * *factor};
+    prediction.band = PrintedRange{prediction.band->low * *factor, prediction.band->high * *factor};
   }
   return prediction;
 }

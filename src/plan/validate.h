@@ -15,8 +15,8 @@
 
 namespace fourpiles {
 
-// Both ends included.
-struct Band {
+// Between what two printed numbers allow, both ends included.
+struct PrintedRange {
   double low = 0;
   double high = 0;
 };
@@ -27,7 +27,7 @@ struct Prediction {
   double value = 0;
   std::string unit = {};
   // What the printed digits of the inputs allow.
-  std::optional<Band> band = {};
+  std::optional<PrintedRange> band = {};
 };
 
 // Error: what keeps the row from being expressed, as Error::text.found: "no field k_dim".

@@ -70,7 +70,7 @@ Result<Checked> Buffer(const Fields& row, const GgufTensors& gguf, std::string_v
 }
 
 Result<Checked> WeightBytes(const Fields& row, const GgufTensors& gguf) {
-  const std::string figure = RowText(row, "figure_name");
+  const std::string figure = RunText(row, "figure_name");
   if (figure == "file_size") {
     return TensorBytes(gguf);
   }

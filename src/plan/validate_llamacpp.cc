@@ -17,7 +17,7 @@ namespace fourpiles {
 namespace {
 
 Result<const StoredType*> TypeIn(const Fields& row, std::string_view key) {
-  const std::string name = RowText(row, key);
+  const std::string name = RunText(row, key);
   if (name.empty()) {
     return nullptr;
   }
@@ -97,7 +97,7 @@ Result<Prediction> CachePrediction(const Fields& row, const CacheLayers& layers,
     return NotExpressible("no field kv_dtype_v");
   }
   const CacheBytes bytes = CacheBytesOf(layers, cells, types);
-  const std::string figure = RowText(row, "figure_name");
+  const std::string figure = RunText(row, "figure_name");
   if (figure == "k_size") {
     return InUnitOf(row, bytes.key);
   }
@@ -132,7 +132,7 @@ Result<CacheCells> SlidingCellsOf(const Fields& row) {
 // Cells follow from the window, though the row tells them.
 Result<Prediction> PredictSlidingCache(const Fields& row) {
   TRY(const CacheLayers layers, LayersOf(row));
-  const bool sliding = RowText(row, "figure_name") == "kv_swa_layers";
+  const bool sliding = RunText(row, "figure_name") == "kv_swa_layers";
   TRY(const CacheCells cells, sliding ? SlidingCellsOf(row) : CellsOf(row));
   return CachePrediction(row, layers, cells);
 }
@@ -145,7 +145,7 @@ Result<Prediction> PredictSlidingCells(const Fields& row) {
 // The cache in a buffer of one device: the first has all layers unless kv_layers says how many; of
 // another it has to be said.
 Result<Prediction> PredictDeviceCache(const Fields& row) {
-  const std::string figure = RowText(row, "figure_name");
+  const std::string figure = RunText(row, "figure_name");
   if (!row.Has("kv_layers") && (figure.empty() || figure.back() != '0')) {
     return NotExpressible(fmt::format("which layers are in \"{}\" is not said", figure));
   }
@@ -171,7 +171,7 @@ Result<Prediction> PredictRecurrent(const Fields& row) {
   const CacheBytes bytes =
       RecurrentBytes(layers, {.sequences = RowCount(row, "n_seq", RowCount(row, "parallel", 1)),
                               .snapshots = RowCount(row, "n_rs_seq")});
-  const std::string figure = RowText(row, "figure_name");
+  const std::string figure = RunText(row, "figure_name");
   if (figure == "r_size" || figure == "rs_r") {
     return InUnitOf(row, bytes.key);
   }

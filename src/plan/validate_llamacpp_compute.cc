@@ -73,7 +73,7 @@ void AddAttention(ComputeRequest& request, const Fields& row, const Fields& arch
   const std::int64_t head = RowCount(arch, "head_dim", request.hidden_size / heads);
   request.heads = heads;
   request.query_width = OrLargest(Checked(heads) * head);
-  if (IsFused(FamilyOfName(RowText(row, "model")))) {
+  if (IsFused(FamilyOfName(RunText(row, "model")))) {
     const std::int64_t keys = OrLargest(Checked(RowCount(arch, "n_head_kv", heads)) * head);
     request.fused_width = OrLargest(Checked(request.query_width) + keys + keys);
   }
@@ -114,7 +114,7 @@ Result<Checked> ComputeBytes(const Fields& row, std::string_view device) {
 }  // namespace
 
 Result<Prediction> PredictLlamacppCompute(const Fields& row) {
-  const std::string figure = RowText(row, "figure_name");
+  const std::string figure = RunText(row, "figure_name");
   if (figure == "output_buffer") {
     TRY(const Fields arch, RowArch(row));
     TRY(const std::int64_t vocab_size, RowNeeds(arch, "n_vocab"));
@@ -125,7 +125,7 @@ Result<Prediction> PredictLlamacppCompute(const Fields& row) {
   }
   const std::string of_figure = figure.substr(std::min(figure.size(), kFigure.size() + 1));
   TRY(const Checked bytes,
-      ComputeBytes(row, of_figure.empty() ? RowText(row, "device") : of_figure));
+      ComputeBytes(row, of_figure.empty() ? RunText(row, "device") : of_figure));
   return InUnitOf(row, bytes);
 }
 

@@ -41,7 +41,7 @@ Prediction OfPrinted(const Printed& gib, const std::string& unit,
   return {
       .value = amount(gib.value * kGib),
       .unit = unit,
-      .band = Band{amount((gib.value - gib.half) * kGib), amount((gib.value + gib.half) * kGib)}};
+      .band = PrintedRange{amount((gib.value - gib.half) * kGib), amount((gib.value + gib.half) * kGib)}};
 }
 
 // What is printed of one rank says only the most that all have.
@@ -185,7 +185,7 @@ Result<Prediction> PredictVllmDerived(const Fields& row) {
   const double half = HalfUnit(concurrency, 2);
   return Prediction{.value = ValueOf(VllmDerivedTokens(concurrency, length)),
                     .unit = "tokens",
-                    .band = Band{ValueOf(VllmDerivedTokens(concurrency - half, length)),
+                    .band = PrintedRange{ValueOf(VllmDerivedTokens(concurrency - half, length)),
                                  ValueOf(VllmDerivedTokens(concurrency + half, length))}};
 }
 
@@ -238,7 +238,7 @@ Result<VllmUse> UseOfRun(const Fields& row, double& half) {
 Prediction InBytes(double bytes, double half_gib) {
   return {.value = bytes,
           .unit = "bytes",
-          .band = Band{bytes - half_gib * kGib, bytes + half_gib * kGib}};
+          .band = PrintedRange{bytes - half_gib * kGib, bytes + half_gib * kGib}};
 }
 
 Result<Printed> AvailableFromTerms(const Fields& row) {
@@ -348,7 +348,7 @@ Result<Prediction> PredictOverhead(const Fields& row) {
       if (std::ranges::find(term.figures, figure) != term.figures.end()) {
         return Prediction{.value = static_cast<double>(term.expected_bytes),
                           .unit = "bytes",
-                          .band = Band{static_cast<double>(term.low_bytes),
+                          .band = PrintedRange{static_cast<double>(term.low_bytes),
                                        static_cast<double>(term.high_bytes)}};
       }
     }

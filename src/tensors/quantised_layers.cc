@@ -79,6 +79,7 @@ TensorKind KindOf(const FileTensor& tensor) {
 QuantisedLayers::QuantisedLayers(const Checkpoint& checkpoint, const DeclaredQuantisation& declared)
     : checkpoint_(&checkpoint), declared_(&declared) {
   const std::size_t count = checkpoint.tensors.size();
+  by_name_.reserve(count);
   result_.tensors.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const FileTensor& tensor = checkpoint.tensors[i];
@@ -144,6 +145,9 @@ std::int32_t QuantisedLayers::Add(StoredWeight weight, std::int32_t codes) {
     Note(weight.scheme + ": the declared shape does not fit the codes, which count as they lie",
          tensor.name);
     return kNone;
+  }
+  if (result_.weights.empty()) {
+    result_.weights.reserve(checkpoint_->tensors.size() / 2);  // codes and scales at least
   }
   const auto index = static_cast<std::int32_t>(result_.weights.size());
   weight.parameters = parameters.value();

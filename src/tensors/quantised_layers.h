@@ -11,8 +11,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "base/keyed_hash.h"
 #include "tensors/quantised.h"
 #include "tensors/quantised_config.h"
 
@@ -77,8 +79,7 @@ class QuantisedLayers {
 
   const Checkpoint* checkpoint_;
   const DeclaredQuantisation* declared_;
-  // Trees, because a hash table could be made slow by chosen names.
-  std::map<std::string_view, std::int32_t> by_name_;
+  std::unordered_map<std::string_view, std::int32_t, KeyedHash> by_name_;
   // What stands behind the last dot of any name: most suffixes asked for stand nowhere.
   std::set<std::string_view> last_steps_;
   std::map<std::string, Noted> notes_;

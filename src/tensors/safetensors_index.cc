@@ -68,10 +68,16 @@ void ReadWeightMap(JsonScanner& json, std::string_view where, NamedShards& named
 // Entries with the names of their shards become entries with the shards' numbers.
 void NumberShards(NamedShards&& named, std::string_view where, SafetensorsIndex& index,
                   FindingList& findings) {
-  std::ranges::sort(named);
+  if (!std::ranges::is_sorted(named)) {
+    std::ranges::sort(named);
+  }
   std::set<std::string_view> shards;
+  std::string_view last;  // neighbours are mostly of the same shard
   for (const auto& [tensor, shard] : named) {
-    shards.insert(shard);
+    if (shard != last || shards.empty()) {
+      shards.insert(shard);
+      last = shard;
+    }
   }
   if (shards.size() > kMostShards) {
     findings.Refuse({.where = std::string(where),
