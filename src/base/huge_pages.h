@@ -16,13 +16,14 @@ template <class T>
 void ReserveOnHugePages(std::vector<T>& elements, std::size_t count) {
   elements.reserve(count);
 #if defined(MADV_HUGEPAGE)
-  constexpr std::uintptr_t kPage = std::uintptr_t{2} << 20;
-  // Of the whole pages within the array; a system without them answers with an error.
-  const auto begin = (reinterpret_cast<std::uintptr_t>(elements.data()) + kPage - 1) & ~(kPage - 1);
-  const auto end =
-      reinterpret_cast<std::uintptr_t>(elements.data() + elements.capacity()) & ~(kPage - 1);
-  if (begin < end) {
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  // The whole pages within the array; a system without them answers with an error.
+  constexpr std::size_t kPage = std::size_t{2} << 20;
+  const std::size_t bytes = elements.capacity() * sizeof(T);
+  const std::size_t before =
+      (kPage - reinterpret_cast<std::uintptr_t>(elements.data()) % kPage) % kPage;
+  if (bytes >= before + kPage) {
+    madvise(reinterpret_cast<char*>(elements.data()) + before, (bytes - before) / kPage * kPage,
+            MADV_HUGEPAGE);
   }
 #endif
 }

@@ -107,10 +107,11 @@ Coded CodedInBlocks(const Matrix& matrix, std::string_view format, std::int64_t 
 
 Coded CodedAsNormalFloat(const Matrix& matrix, bool twice) {
   constexpr std::int64_t kTableBytes = 64;
+  constexpr std::int64_t kCodeBook = 1024;  // 256 float32
   const Checked elements = matrix.outputs * matrix.inputs;
   const Checked blocks = DivideRoundingUp(elements, 64);
   const Checked scales =
-      twice ? blocks + DivideRoundingUp(blocks, 256) * 4 + 4 + 4 * 256 : blocks * 4;
+      twice ? blocks + DivideRoundingUp(blocks, 256) * 4 + 4 + kCodeBook : blocks * 4;
   return {.format = "nf4",
           .codes = DivideRoundingUp(elements, 2) * matrix.count,
           .scale_count = blocks * matrix.count,
@@ -167,8 +168,8 @@ void Add(SchemeBytes& sum, std::string_view format, Checked elements, Checked by
 
 void AddPlain(SchemeBytes& sum, const Block& block, const Parameter& parameter,
               const WeightScheme& scheme, std::int64_t tensor_parallel) {
-  static const NumberFormat kFloat32 = FindFormat("float32").value();
-  const NumberFormat& format = parameter.float32 ? kFloat32 : scheme.plain;
+  static const NumberFormat float32 = FindFormat("float32").value();
+  const NumberFormat& format = parameter.float32 ? float32 : scheme.plain;
   Checked elements = Checked(block.repeat) * parameter.copies;
   for (const Checked& size : LocalShape(parameter, tensor_parallel)) {
     elements = elements * size;

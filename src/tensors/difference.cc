@@ -55,42 +55,65 @@ class OnlyThere {
   std::vector<InventoryGroup> groups_;
 };
 
+// Groups of the rows that both sides have, in another shape or format.
+class ChangedThere {
+ public:
+  ChangedThere(const Inventory& first, const Inventory& second) : first_(first), second_(second) {}
+
+  // False when both are alike.
+  bool Add(const InventoryRow& left, const InventoryRow& right) {
+    std::string kind = KindOf(left, first_);
+    const std::string after = KindOf(right, second_);
+    if (kind == after) {
+      return false;
+    }
+    const std::size_t group = names_.GroupOf(left.name, kind.append(" → ").append(after));
+    if (group == groups_.size()) {
+      groups_.push_back({.format = {FormatOf(left, first_), FormatOf(right, second_)},
+                         .shape = {*left.shape, *right.shape}});
+    }
+    ++groups_[group].count;
+    groups_[group].total[0].Add(left.total);
+    groups_[group].total[1].Add(right.total);
+    return true;
+  }
+  std::vector<ChangedGroup> Groups() && {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      groups_[g].name = names_.NameOf(g);
+    }
+    return std::move(groups_);
+  }
+
+ private:
+  const Inventory& first_;
+  const Inventory& second_;
+  NameGroups names_;
+  std::vector<ChangedGroup> groups_;
+};
+
 }  // namespace
 
 CheckpointDifference DifferenceOf(const Inventory& first, const Inventory& second) {
   CheckpointDifference difference;
   OnlyThere only_first(first);
   OnlyThere only_second(second);
-  NameGroups changed;
+  ChangedThere changed(first, second);
   const std::vector<const InventoryRow*> a = ByName(first);
   const std::vector<const InventoryRow*> b = ByName(second);
-  for (auto i = a.begin(), j = b.begin(); i != a.end() || j != b.end();) {
-    if (j == b.end() || (i != a.end() && (*i)->name < (*j)->name)) {
+  auto i = a.begin();
+  auto j = b.begin();
+  while (i != a.end() && j != b.end()) {
+    if ((*i)->name < (*j)->name) {
       only_first.Add(**i++);
-    } else if (i == a.end() || (*j)->name < (*i)->name) {
+    } else if ((*j)->name < (*i)->name) {
       only_second.Add(**j++);
     } else {
-      const InventoryRow& left = **i++;
-      const InventoryRow& right = **j++;
-      const std::string before = KindOf(left, first);
-      const std::string after = KindOf(right, second);
-      if (before == after) {
-        ++difference.alike;
-        continue;
-      }
-      const std::size_t group = changed.GroupOf(left.name, before + " → " + after);
-      if (group == difference.changed.size()) {
-        difference.changed.push_back({.format = {FormatOf(left, first), FormatOf(right, second)},
-                                      .shape = {*left.shape, *right.shape}});
-      }
-      ++difference.changed[group].count;
-      difference.changed[group].total[0].Add(left.total);
-      difference.changed[group].total[1].Add(right.total);
+      difference.alike += changed.Add(**i++, **j++) ? 0 : 1;
     }
   }
-  for (std::size_t g = 0; g < difference.changed.size(); ++g) {
-    difference.changed[g].name = changed.NameOf(g);
-  }
+  std::for_each(i, a.end(), [&](const InventoryRow* row) { only_first.Add(*row); });
+  std::for_each(j, b.end(), [&](const InventoryRow* row) { only_second.Add(*row); });
+  difference.changed = std::move(changed).Groups();
   difference.only[0] = std::move(only_first).Groups();
   difference.only[1] = std::move(only_second).Groups();
   return difference;

@@ -61,6 +61,7 @@ std::string ValuesText(const std::vector<std::int64_t>& sorted) {
                : fmt::format("{{{}..{}: {}}}", sorted.front(), sorted.back(), sorted.size());
   }
   std::vector<std::string> texts;
+  texts.reserve(runs.size());
   for (const auto& [first, last] : runs) {
     texts.push_back(first == last ? fmt::format("{}", first) : fmt::format("{}..{}", first, last));
   }

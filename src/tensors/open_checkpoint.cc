@@ -36,7 +36,8 @@ std::string NameOf(const std::string& path) {
 }
 
 // Puts a file and its tensors into the checkpoint.
-void AddFile(Checkpoint& checkpoint, std::string name, std::shared_ptr<const ByteSource> source) {
+void AddFile(Checkpoint& checkpoint, std::string name,
+             const std::shared_ptr<const ByteSource>& source) {
   FileReading reading = ReadTensorFile(*source);
   const auto number = static_cast<std::int32_t>(checkpoint.files.size());
   for (FileTensor& tensor : reading.tensors) {
@@ -53,7 +54,7 @@ void AddFile(Checkpoint& checkpoint, std::string name, std::shared_ptr<const Byt
                               .metadata = std::move(reading.metadata),
                               .facts = std::move(reading.facts),
                               .findings = std::move(reading.findings),
-                              .source = std::move(source)});
+                              .source = source});
 }
 
 // A file that another one names.

@@ -199,29 +199,29 @@ bool MayBeScaled(const FileTensor& tensor) {
 
 }  // namespace
 
-bool AddScaled(QuantisedLayers& layers, std::int32_t index) {
-  const FileTensor& tensor = layers.Tensor(index);
+bool AddScaled(QuantisedLayers& layers, std::int32_t codes) {
+  const FileTensor& tensor = layers.Tensor(codes);
   if (!MayBeScaled(tensor)) {
     return false;
   }
   const std::string_view name = WithoutSuffix(tensor.name, "._data").value_or(tensor.name);
-  ScaledCodes codes = {
+  ScaledCodes scaled = {
       .tensor = &tensor, .name = name, .stem = WithoutSuffix(name, ".weight").value_or(name)};
-  FindScale(layers, codes);
-  if (codes.scale == nullptr) {
+  FindScale(layers, scaled);
+  if (scaled.scale == nullptr) {
     return false;
   }
-  const Packing packing = PackingOf(layers, codes);
+  const Packing packing = PackingOf(layers, scaled);
   StoredWeight weight = {.name = std::string(name),
-                         .scheme = SchemeOf(layers, codes, packing),
+                         .scheme = SchemeOf(layers, scaled, packing),
                          .format = std::string(packing.format),
                          .shape = tensor.shape,
-                         .evidence = Evidence(layers.Declared(), codes.proof)};
+                         .evidence = Evidence(layers.Declared(), scaled.proof)};
   const std::size_t from_end = std::min(packing.axis_from_end, weight.shape.size());
   std::int64_t& packed = weight.shape[weight.shape.size() - from_end];
   packed = OrLargest(Checked(packed) * packing.per_byte);
-  SetGroups(layers.Declared(), codes, weight);
-  AttachNeighbours(layers, layers.Add(std::move(weight), index), codes);
+  SetGroups(layers.Declared(), scaled, weight);
+  AttachNeighbours(layers, layers.Add(std::move(weight), codes), scaled);
   return true;
 }
 
