@@ -19,7 +19,9 @@ namespace {
 constexpr Option kOwnOptions[] = {
     {.name = "MODEL",
      .value = "MODEL",
-     .help = "a model of the catalogue, a config.json or its folder, or a parameter count: 1.5B"},
+     .help = "a model of the catalogue, its folder or file (config.json, safetensors, an index, "
+             "GGUF), or a "
+             "parameter count: 1.5B"},
     {.name = "--job",
      .value = "FILE",
      .help = "read the job from a JSON file; options override it"},

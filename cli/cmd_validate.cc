@@ -4,6 +4,9 @@
 #include <charconv>
 #include <cmath>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/byte_source.h"
 #include "base/nearest_name.h"
 #include "base/try.h"
@@ -14,6 +17,7 @@ namespace fourpiles::cli {
 namespace {
 
 constexpr std::int64_t kMostBytes = 100'000'000;
+constexpr std::size_t kMostFaults = 20;  // for a person to read; --json has all
 
 constexpr Option kOptions[] = {
     {.name = "RUNS",
@@ -58,7 +62,7 @@ Result<void> CheckKinds(std::span<const std::string> asked, std::span<const RunK
       return WrongUsage({.where = "--kind",
                          .found = "unknown kind \"" + kind + "\"",
                          .expected = DidYouMean(kind, names),
-                         .hint = "kinds are those of the rows: vllm_available, sglang_kv, …"});
+                         .hint = fmt::format("one of {}", fmt::join(names, ", "))});
     }
   }
   return {};
@@ -78,7 +82,16 @@ Result<Answer> Run(const Arguments& arguments) {
   const Validation validation = Validate(text, path, kinds, choice);
   Answer answer = {.text = ValidationText(validation), .json = ValidationJson(validation)};
   answer.errors = validation.faults;
+  if (answer.errors.size() > kMostFaults) {
+    answer.warnings.push_back(
+        fmt::format("{} more lines are not rows", answer.errors.size() - kMostFaults));
+    answer.errors.resize(kMostFaults);
+  }
   answer.exit_status = validation.all.off == 0 ? 0 : 1;
+  if (validation.all.compared == 0) {
+    answer.warnings.emplace_back("no row could be compared");
+    answer.exit_status = 1;
+  }
   if (!validation.faults.empty()) {
     answer.exit_status = 3;
   }

@@ -49,8 +49,8 @@ struct Answer {
   std::string text = {};
   Json::Object json = {};
   std::vector<std::string> warnings = {};  // to stderr
-  // Faults of what was looked at, which do not keep from answering: to stderr; with --json the first
-  // one stands as "error", with the exit status.
+  // Faults of what was looked at, which do not keep from answering: to stderr; with --json the
+  // first one stands as "error", with the exit status.
   std::vector<ErrorText> errors = {};
   int exit_status = 0;  // 0 yes, 1 the answer is no, 3 what was looked at cannot be trusted
 };

@@ -129,8 +129,7 @@ std::vector<LogicalTensor> WithCheckpointNames(std::vector<LogicalTensor> tensor
   return tensors;
 }
 
-CheckpointTotals TotalsOf(const Checkpoint& checkpoint, const StoredWeights& stored) {
-  const Inventory inventory = InventoryOf(checkpoint, stored);
+CheckpointTotals TotalsOf(const Inventory& inventory) {
   CheckpointTotals totals = {.bytes = inventory.total.bytes,
                              .parameters = inventory.total.parameters};
   for (const FormatTotal& format : inventory.formats) {
@@ -152,7 +151,8 @@ Result<Model> FromCheckpoint(const Checkpoint& checkpoint, const std::string& pa
   const StoredWeights stored = StoredWeightsOf(checkpoint);
   std::vector<LogicalTensor> tensors = LogicalTensors(checkpoint, stored);
   Model model = {.name = path, .source = path};
-  if (!config.empty()) {
+  const bool has_type = checkpoint.configs.config.Find("model_type") != nullptr;
+  if (!config.empty() && has_type) {
     TRY(model, FromConfigFile(path, config));
   } else if (IsGguf(checkpoint)) {
     TRY(model.network, NetworkOfGguf(checkpoint, path));
@@ -160,10 +160,14 @@ Result<Model> FromCheckpoint(const Checkpoint& checkpoint, const std::string& pa
     TRY(model.network, NetworkFromTensors(tensors, path));
     model.tensors_alone = true;
   }
-  model.checkpoint = TotalsOf(checkpoint, stored);
+  const Inventory inventory = InventoryOf(checkpoint, stored);
+  model.checkpoint = TotalsOf(inventory);
   model.warnings = FileWarnings(checkpoint);
-  for (std::size_t i = 0; i < std::min(stored.notes.size(), kMostFindings); ++i) {
-    model.warnings.push_back(stored.notes[i]);
+  if (!config.empty() && !has_type) {
+    model.warnings.push_back("config.json names no model_type: the network is not known");
+  }
+  for (std::size_t i = 0; i < std::min(inventory.warnings.size(), kMostFindings); ++i) {
+    model.warnings.push_back(inventory.warnings[i]);
   }
   if (!model.tensors_alone) {
     const bool gguf = IsGguf(checkpoint);

@@ -14,8 +14,8 @@ namespace {
 constexpr std::string_view kWhere = "MODEL";
 
 // Files of weights, which are known by their ending.
-constexpr std::array<std::string_view, 2> kWeightEndings = {".safetensors", ".gguf"};
-constexpr std::array<std::string_view, 4> kLaterEndings = {".pt", ".pth", ".bin", ".onnx"};
+constexpr std::array<std::string_view, 6> kWeightEndings = {".safetensors", ".gguf", ".pt",
+                                                            ".pth",         ".bin",  ".onnx"};
 
 bool EndsInAny(std::string_view text, std::span<const std::string_view> endings) {
   return std::ranges::any_of(endings, [&](std::string_view end) { return text.ends_with(end); });
@@ -28,9 +28,6 @@ tl::unexpected<Error> NotInThisVersion(std::string_view text, std::string hint) 
 }
 
 Result<ModelArgument> FromPath(std::string_view text) {
-  if (EndsInAny(text, kLaterEndings)) {
-    return NotInThisVersion(text, "give the folder with its config.json");
-  }
   TRY(Model model, OpenModel(std::string(text)));
   const bool tensors_alone = model.tensors_alone;
   return ModelArgument{.model = std::move(model), .bare_count = tensors_alone, .from_file = true};
@@ -60,8 +57,7 @@ Result<ModelArgument> Open(std::string_view text, const CountShape& shape) {
     return NotInThisVersion(text, "download its config.json and give that");
   }
   const bool is_path = text.starts_with("./") || text.starts_with("../") || text.starts_with("/");
-  if (is_path || EndsInAny(text, kWeightEndings) || EndsInAny(text, kLaterEndings) ||
-      text.ends_with(".json")) {
+  if (is_path || EndsInAny(text, kWeightEndings) || text.ends_with(".json")) {
     return BadInput({.where = std::string(text),
                      .found = "no such file",
                      .expected = "expected a file or a folder"});

@@ -49,8 +49,10 @@ PagedState PagedStateOf(const Cache& cache, std::int64_t tensor_parallel) {
 }
 
 Checked StateBytes(const PagedState& state) {
-  const Checked convolution = DivideRoundingUp(Checked(state.convolution_elements), state.tensor_parallel);
-  const Checked recurrent = DivideRoundingUp(Checked(state.recurrent_elements), state.tensor_parallel);
+  const Checked convolution =
+      DivideRoundingUp(Checked(state.convolution_elements), state.tensor_parallel);
+  const Checked recurrent =
+      DivideRoundingUp(Checked(state.recurrent_elements), state.tensor_parallel);
   return StorageBytes(convolution, state.convolution_bits) +
          StorageBytes(recurrent, state.recurrent_bits);
 }

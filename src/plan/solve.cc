@@ -45,12 +45,19 @@ bool Scales(const Job& job, Unknown unknown) {
 
 tl::unexpected<Error> DoesNotDepend(const Job& job, Unknown unknown) {
   const bool serving = job.kind == JobKind::kServe;
+  if (job.bare_count) {
+    return WrongUsage(
+        {.where = "--solve",
+         .found = serving ? "the KV cache is not known" : "what the layers compute is not known",
+         .expected = "expected a model whose layers are known",
+         .hint = job.from_file ? "put its config.json beside the tensors"
+                 : serving     ? "give a model"
+                               : "give a model, or --layers and --width"});
+  }
   return WrongUsage({.where = "--solve",
                      .found = fmt::format("memory does not limit {}", Name(unknown)),
-                     .expected = serving ? "expected a model whose cache grows with it"
-                                         : "expected a model whose layers are known",
-                     .hint = serving ? "a cache of sliding windows or states stops growing"
-                                     : "give a model, or --layers and --width"});
+                     .expected = "expected a model whose memory grows with it",
+                     .hint = "a cache of sliding windows or states stops growing"});
 }
 
 Result<std::optional<std::int64_t>> SolveDevices(const Job& job) {

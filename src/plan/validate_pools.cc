@@ -38,10 +38,10 @@ Checked WholeBytes(double bytes) {
 // `amount` of what was printed, and at both ends of what it may stand for.
 Prediction OfPrinted(const Printed& gib, const std::string& unit,
                      const std::function<double(double)>& amount) {
-  return {
-      .value = amount(gib.value * kGib),
-      .unit = unit,
-      .band = PrintedRange{amount((gib.value - gib.half) * kGib), amount((gib.value + gib.half) * kGib)}};
+  return {.value = amount(gib.value * kGib),
+          .unit = unit,
+          .band = PrintedRange{amount((gib.value - gib.half) * kGib),
+                               amount((gib.value + gib.half) * kGib)}};
 }
 
 // What is printed of one rank says only the most that all have.
@@ -186,7 +186,7 @@ Result<Prediction> PredictVllmDerived(const Fields& row) {
   return Prediction{.value = ValueOf(VllmDerivedTokens(concurrency, length)),
                     .unit = "tokens",
                     .band = PrintedRange{ValueOf(VllmDerivedTokens(concurrency - half, length)),
-                                 ValueOf(VllmDerivedTokens(concurrency + half, length))}};
+                                         ValueOf(VllmDerivedTokens(concurrency + half, length))}};
 }
 
 // "H100 79.22GiB" says what the driver reports; "48 GB" is a class of devices.
@@ -349,7 +349,7 @@ Result<Prediction> PredictOverhead(const Fields& row) {
         return Prediction{.value = static_cast<double>(term.expected_bytes),
                           .unit = "bytes",
                           .band = PrintedRange{static_cast<double>(term.low_bytes),
-                                       static_cast<double>(term.high_bytes)}};
+                                               static_cast<double>(term.high_bytes)}};
       }
     }
   }

@@ -146,7 +146,7 @@ std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {
       *budget.headroom < Bytes(0) ? Bytes(0) - *budget.headroom : *budget.headroom, style.unit);
   switch (*budget.verdict) {
     case Fit::kFits:
-      return "fits: " + amount + " to spare";
+      return (budget.shapes_known ? "fits: " : "what is known fits: ") + amount + " to spare";
     case Fit::kTight:
       return "tight: " + amount + " to spare if all goes as expected";
     case Fit::kDoesNotFit:

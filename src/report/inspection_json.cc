@@ -120,9 +120,12 @@ Json::Array FilesJson(const Inspection& inspection) {
     const CheckpointFile& file = inspection.checkpoint.files[i];
     const TensorTotal& total = inspection.inventory.files[i].total;
     Json::Object json = {
-        {"name", file.name},        {"format", file.format.empty() ? Json() : Json(file.format)},
-        {"file_bytes", file.bytes}, {"verdict", Name(WorstOf(file.findings))},
-        {"tensors", total.tensors}, {"parameters", total.parameters},
+        {"name", file.name},
+        {"format", file.format.empty() ? Json() : Json(file.format)},
+        {"file_bytes", file.bytes},
+        {"verdict", file.format == "missing" ? Json() : Json(Name(WorstOf(file.findings)))},
+        {"tensors", total.tensors},
+        {"parameters", total.parameters},
         {"bytes", total.bytes},
     };
     json.insert(json.end(), file.facts.begin(), file.facts.end());

@@ -118,8 +118,8 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
     // The projector of a model that sees images stands beside it.
     std::erase_if(content.files,
                   [](const std::string& name) { return name.starts_with("mmproj"); });
-    content.is_split = !content.files.empty() && ParseSplitName(content.files.front()).has_value();
   }
+  content.is_split = !content.files.empty() && ParseSplitName(content.files.front()).has_value();
   if (!content.files.empty()) {
     return ArePartsOfOne(content.files) ? Result<FolderContent>(content)
                                         : SeveralModels(path, content.files);

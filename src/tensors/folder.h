@@ -12,7 +12,7 @@ namespace fourpiles {
 struct FolderContent {
   std::string index = {};               // of a sharded model; empty: none
   std::vector<std::string> files = {};  // of tensors, where there is no index
-  bool is_split = false;                // the files are the parts of one split GGUF model
+  bool is_split = false;                // the files are the numbered parts of one model
 };
 
 // By the names of the files, in this order: an index of safetensors, safetensors, GGUF, and then

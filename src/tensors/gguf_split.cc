@@ -109,7 +109,7 @@ bool CheckNumbers(const std::vector<Named>& named, std::vector<Finding>& finding
   missing += model.count - last;
   if (missing > 0) {
     findings.push_back(
-        Refusal(SplitFileName({model.stem, first_missing, model.count}),
+        Refusal(SplitFileName({model.stem, first_missing, model.count, model.ending}),
                 fmt::format("missing part; {} of {} are absent", missing, model.count),
                 "expected all parts in one folder"));
   }
@@ -149,6 +149,9 @@ std::vector<Finding> CheckSplit(std::span<const SplitPart> parts) {
   }
   std::ranges::stable_sort(named, {}, [](const Named& part) { return part.name.number; });
   const bool is_complete = CheckNumbers(named, findings) && findings.empty();
+  if (named.front().name.ending != kEnding) {
+    return findings;  // shards of safetensors say nothing of each other
+  }
   Checked tensors = 0;
   for (const auto& [part, name] : named) {
     CheckFact(*part, "split_no", "split.no", name.number - 1, findings);

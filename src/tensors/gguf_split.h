@@ -37,8 +37,8 @@ struct SplitPart {
 };
 
 // What keeps the parts from being one whole model: a name of another model, a part that is missing
-// or given twice, keys that disagree with the names or with the number of tensors. Each finding is
-// a refusal.
+// or given twice, and of GGUF keys that disagree with the names or with the number of tensors. Each
+// finding is a refusal.
 std::vector<Finding> CheckSplit(std::span<const SplitPart> parts);
 
 }  // namespace fourpiles

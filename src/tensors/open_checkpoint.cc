@@ -18,6 +18,7 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kPointer = "Git LFS pointer";
+constexpr std::string_view kMissing = "missing";
 constexpr std::int64_t kMostParts = 10'000;
 constexpr std::size_t kMostOpenFiles =
     200;  // a process may have a thousand; later ones are opened again
@@ -175,7 +176,7 @@ Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
     const auto status = std::filesystem::symlink_status(shard_path, error);
     if (status.type() == std::filesystem::file_type::not_found && StaysWithin(shard)) {
       missing.push_back(shard);
-      checkpoint.files.push_back({.name = shard});
+      checkpoint.files.push_back({.name = shard, .format = kMissing});
     } else {
       AddFileOfFolder(checkpoint, folder, shard);
     }
@@ -287,7 +288,13 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
   }
   Checkpoint checkpoint = {.path = path};
   AddFile(checkpoint, NameOf(path), std::make_shared<FileSource>(std::move(source)));
-  if (checkpoint.files.front().format == "safetensors") {
+  CheckpointFile& file = checkpoint.files.front();
+  if (const std::optional<SplitName> part = ParseSplitName(file.name);
+      part && file.format == "safetensors") {
+    file.facts.emplace_back("split_no", part->number - 1);
+    file.facts.emplace_back("split_count", part->count);
+  }
+  if (file.format == "safetensors") {
     ReadConfigs(checkpoint, FolderOf(path), FileVerdict::kAcceptWithWarning);
   }
   return checkpoint;
@@ -309,9 +316,12 @@ Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths) {
 Result<Checkpoint> OpenWholeCheckpoint(const std::string& path) {
   std::error_code error;
   const std::optional<SplitName> part = ParseSplitName(NameOf(path));
-  if (!part || part->count < 2 || part->count > kMostParts || part->ending != ".gguf" ||
+  if (!part || part->count < 2 || part->count > kMostParts ||
       std::filesystem::is_directory(path, error)) {
     return OpenCheckpoint(path);
+  }
+  if (part->ending != ".gguf") {
+    return OpenCheckpoint(FolderOf(path));  // an index there says what belongs together
   }
   Checkpoint checkpoint = {.path = path};
   for (std::int64_t number = 1; number <= part->count; ++number) {

@@ -57,8 +57,7 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path);
 // The parts of one model, given as one path each.
 Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths);
 
-// The same as OpenCheckpoint(), but for a part of a split GGUF model: all its parts, which lie
-// beside it.
+// The same as OpenCheckpoint(), but for one part of a model: all its parts, which lie beside it.
 Result<Checkpoint> OpenWholeCheckpoint(const std::string& path);
 
 // Those of the files as a set first, then those of each file.

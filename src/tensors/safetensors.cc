@@ -362,6 +362,17 @@ class HeaderReader {
     }
   }
 
+  // A tensor that begins before the one before it ends is not listed: its bytes are another's.
+  void LeaveOut(const std::vector<bool>& overlaps) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < overlaps.size(); ++i) {
+      if (!overlaps[i]) {
+        std::swap(reading_.tensors[kept++], reading_.tensors[i]);
+      }
+    }
+    reading_.tensors.resize(kept);
+  }
+
   // In the order of the data, each tensor begins where the one before it ends, and the last one
   // ends with the file: no byte is hidden and none belongs to two.
   void CheckCoverage() {
@@ -378,14 +389,19 @@ class HeaderReader {
       std::ranges::sort(order, {}, place);
     }
     std::int64_t end = data_start_;
+    std::vector<bool> overlaps(tensors.size());
     for (const std::uint32_t i : order) {
+      overlaps[i] = tensors[i].offset < end;
       if (tensors[i].offset != end) {
         RefuseTensor(
             tensors[i].name, fmt::format("data from byte {} of the file", tensors[i].offset),
             tensors[i].offset < end ? fmt::format("the tensor before it reaches to byte {}", end)
                                     : fmt::format("no tensor covers the bytes from {} on", end));
       }
-      end = tensors[i].offset + tensors[i].bytes;
+      end = std::max(end, tensors[i].offset + tensors[i].bytes);
+    }
+    if (findings_.HasRefusals()) {
+      LeaveOut(overlaps);
     }
     if (!findings_.HasRefusals() && end != data_start_ + data_bytes_) {
       Refuse(fmt::format("byte {}", end),

@@ -34,7 +34,7 @@ void WideMatrices(const Inventory& inventory, std::vector<std::string>& sentence
   const InventoryRow* largest = nullptr;
   for (const InventoryRow& row : inventory.rows) {
     const std::string& format = inventory.formats[static_cast<std::size_t>(row.label)].name;
-    if (IsAnyOf(format, kWide) && row.shape->size() > 1) {
+    if (IsAnyOf(format, kWide) && row.shape->size() > 1 && row.total.bytes > 0) {
       wide.Add(row.total);
       largest = largest == nullptr || row.total.bytes > largest->total.bytes ? &row : largest;
     }
