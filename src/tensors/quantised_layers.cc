@@ -94,12 +94,12 @@ bool QuantisedLayers::IsTaken(std::int32_t index) const {
 }
 
 std::int32_t QuantisedLayers::Find(std::string_view stem, std::string_view suffix) const {
-  if (suffix.starts_with('.') && !last_steps_.contains(LastStep(suffix))) {
-    return kNone;
-  }
   std::string name;
   name.reserve(stem.size() + suffix.size());
   name.append(stem).append(suffix);
+  if (!last_steps_.contains(LastStep(name))) {
+    return kNone;
+  }
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? kNone : found->second;
 }

@@ -44,8 +44,11 @@ void ReadTotals(JsonScanner& json, SafetensorsIndex& index) {
 
 using NamedShards = std::vector<std::pair<std::string, std::string>>;
 
-void ReadWeightMap(JsonScanner& json, std::string_view where, NamedShards& named,
+void ReadWeightMap(JsonScanner& json, const ByteSource& source, NamedShards& named,
                    FindingList& findings) {
+  constexpr std::int64_t kUsualEntry = 80;  // in bytes
+  const std::string_view where = source.Name();
+  const std::int64_t bytes = source.Size();
   if (json.NextKind() != JsonKind::kObject) {
     findings.Refuse({.where = fmt::format("{}: weight_map", where),
                      .found = json.SkipValue(),
@@ -53,6 +56,7 @@ void ReadWeightMap(JsonScanner& json, std::string_view where, NamedShards& named
     return;
   }
   json.EnterObject();
+  named.reserve(static_cast<std::size_t>(bytes / kUsualEntry));
   for (std::string tensor; json.NextKey(tensor);) {
     if (json.NextKind() == JsonKind::kString) {
       std::string& shard = named.emplace_back(tensor, std::string()).second;
@@ -161,7 +165,7 @@ SafetensorsIndex ReadSafetensorsIndex(const ByteSource& source) {
     if (key == "metadata" && !std::exchange(has_metadata, true)) {
       ReadTotals(json, index);
     } else if (key == "weight_map" && !std::exchange(has_map, true)) {
-      ReadWeightMap(json, where, named, findings);
+      ReadWeightMap(json, source, named, findings);
     } else if (key == "metadata" || key == "weight_map") {
       findings.Refuse({.where = fmt::format("{}: {}", where, key),
                        .found = "a second time",
