@@ -107,8 +107,10 @@ std::string WithValues(std::string_view pattern,
 std::size_t NameGroups::GroupOf(std::string_view name, std::string_view kind) {
   NamePattern pattern = PatternOf(name);
   // With their lengths, so that no letter of a name can stand for a boundary.
-  const std::size_t group = keys_.NumberOf(
-      fmt::format("{} {} {}{}", pattern.text.size(), pattern.numbers.size(), pattern.text, kind));
+  const std::size_t lengths[] = {pattern.text.size(), pattern.numbers.size()};
+  std::string key = pattern.text;
+  key.append(kind).append(reinterpret_cast<const char*>(lengths), sizeof lengths);
+  const std::size_t group = keys_.NumberOf(key);
   if (group == groups_.size()) {
     groups_.push_back({.pattern = std::move(pattern.text),
                        .values = std::vector<std::vector<std::int64_t>>(pattern.numbers.size())});
