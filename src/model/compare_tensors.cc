@@ -246,6 +246,14 @@ class Comparison {
     return true;
   }
 
+  // The place of a whole tensor that nothing was found for yet.
+  void AddFreePlace(const std::string& name, std::vector<std::size_t>& places) {
+    const auto place = index_.Find(name);
+    if (place && place->copy < 0 && index_.All()[place->expected].sources == 0) {
+      places.push_back(place->expected);
+    }
+  }
+
   // A tensor that stands for several of the network, or for one under another name.
   bool TakeFused(const std::string& name, const LogicalTensor& tensor) {
     for (const auto& [whole, parts] : FusedLayers()) {
@@ -256,10 +264,7 @@ class Comparison {
       std::vector<std::size_t> places;
       for (const std::string_view part : parts) {
         std::string one = name;
-        const auto place = index_.Find(one.replace(at, whole.size(), part));
-        if (place && place->copy < 0 && index_.All()[place->expected].sources == 0) {
-          places.push_back(place->expected);
-        }
+        AddFreePlace(one.replace(at, whole.size(), part), places);
       }
       if (places.size() < parts.size()) {
         continue;

@@ -164,7 +164,7 @@ Result<Model> FromCheckpoint(const Checkpoint& checkpoint, const std::string& pa
   model.checkpoint = TotalsOf(inventory);
   model.warnings = FileWarnings(checkpoint);
   if (!config.empty() && !has_type) {
-    model.warnings.push_back("config.json names no model_type: the network is not known");
+    model.warnings.emplace_back("config.json names no model_type: the network is not known");
   }
   for (std::size_t i = 0; i < std::min(inventory.warnings.size(), kMostFindings); ++i) {
     model.warnings.push_back(inventory.warnings[i]);

@@ -194,6 +194,7 @@ class Quantisation {
   std::string_view OutputBelow3Bits() const;
   std::string_view Value();
   std::string_view ValueOfMixture(std::int64_t i) const;
+  std::string_view ValueOfKMixture(std::int64_t i) const;
   std::string_view Fused() const;
   std::string_view KeyOrQuery(Part part) const;
   std::string_view Down(const GgufTensor& tensor);
@@ -263,9 +264,12 @@ std::string_view Quantisation::ValueOfMixture(std::int64_t i) const {
     return model_.queries_per_value >= 4 ? row->shared : row->alone;
   }
   if (Is({"IQ3_XXS"})) {
-    const std::string_view alone = imatrix_ ? "" : "iq3_s";
-    return model_.queries_per_value >= 4 ? "q4_k" : alone;
+    return model_.queries_per_value >= 4 ? "q4_k" : imatrix_ ? "" : "iq3_s";
   }
+  return ValueOfKMixture(i);
+}
+
+std::string_view Quantisation::ValueOfKMixture(std::int64_t i) const {
   if (Is({"Q3_K_M"})) {
     return i < 2 ? "q5_k" : "q4_k";
   }
