@@ -84,9 +84,14 @@ void AddFindings(const Inspection& inspection, Answer& answer) {
   answer.exit_status = std::max(answer.exit_status, ExitStatusOf(VerdictOf(inspection.checkpoint)));
 }
 
-Answer Compare(const Inspection& first, const Inspection& second, const InspectionView& view) {
-  Answer answer = {.text = DifferenceText(first, second, view),
-                   .json = DifferenceJson(first, second)};
+Answer Compare(const Inspection& first, const Inspection& second, const Arguments& arguments) {
+  Answer answer;
+  if (arguments.Has("--json")) {
+    answer.json = DifferenceJson(first, second);
+  } else {
+    answer.text =
+        DifferenceText(first, second, {.all = arguments.Has("--all"), .unit = UnitOf(arguments)});
+  }
   AddFindings(first, answer);
   AddFindings(second, answer);
   return answer;
@@ -118,7 +123,7 @@ Result<Answer> Run(const Arguments& arguments) {
     TRY(Checkpoint first, OpenCheckpoint(given[0]));
     TRY(Checkpoint second, OpenCheckpoint(given[1]));
     return Compare(Inspection(std::move(first), choice), Inspection(std::move(second), choice),
-                   {.all = arguments.Has("--all"), .unit = UnitOf(arguments)});
+                   arguments);
   }
   if (given.size() > 2 && !ArePartsOfOne(given)) {
     return WrongUsage({.where = "PATH",

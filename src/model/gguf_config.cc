@@ -70,11 +70,6 @@ constexpr Row kRows[] = {
     {"qwen3vlmoe", "qwen3_vl_moe_text", ReadQwen3Experts},
 };
 
-const MetadataEntry* FindEntry(const std::vector<MetadataEntry>& metadata, std::string_view key) {
-  const auto entry = std::ranges::find(metadata, key, &MetadataEntry::key);
-  return entry == metadata.end() ? nullptr : &*entry;
-}
-
 // The rows of the embedding: vocabularies are padded, and some files have no tokenizer.
 std::optional<std::int64_t> VocabularyOf(GgufSource& gguf,
                                          const std::vector<MetadataEntry>& metadata) {

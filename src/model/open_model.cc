@@ -60,14 +60,18 @@ Result<std::string> ReadConfigText(const std::string& path, const std::string& c
   return ReadWholeFile(source, kConfigLimits.bytes);
 }
 
-Result<Model> FromConfigFile(const std::string& path, const std::string& config) {
-  TRY(const std::string text, ReadConfigText(path, config));
-  TRY(const Json json, ReadJson(text, config, kConfigLimits));
+Result<Model> FromConfig(const Json& json, const std::string& path, const std::string& config) {
   TRY(Network network, NetworkFromConfig(json, config));
   const Json* id = json.Find("id");
   const std::string* name = id == nullptr ? nullptr : id->AsString();
   return Model{
       .name = name == nullptr ? path : *name, .source = config, .network = std::move(network)};
+}
+
+Result<Model> FromConfigFile(const std::string& path, const std::string& config) {
+  TRY(const std::string text, ReadConfigText(path, config));
+  TRY(const Json json, ReadJson(text, config, kConfigLimits));
+  return FromConfig(json, path, config);
 }
 
 // What is odd about the files themselves.
@@ -153,7 +157,7 @@ Result<Model> FromCheckpoint(const Checkpoint& checkpoint, const std::string& pa
   Model model = {.name = path, .source = path};
   const bool has_type = checkpoint.configs.config.Find("model_type") != nullptr;
   if (!config.empty() && has_type) {
-    TRY(model, FromConfigFile(path, config));
+    TRY(model, FromConfig(checkpoint.configs.config, path, config));
   } else if (IsGguf(checkpoint)) {
     TRY(model.network, NetworkOfGguf(checkpoint, path));
   } else {

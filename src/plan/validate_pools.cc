@@ -22,9 +22,6 @@ namespace fourpiles {
 namespace {
 
 constexpr std::int64_t kVllmBlockTokens = 16;  // vllm/config/cache.py, on CUDA
-// Ranks do not have the same memory: a log prints what one has, and the least decides. Of what was
-// seen (vllm#21348: 1.1 %) twice as much is allowed.
-constexpr double kRankSpread = 0.022;
 
 double ValueOf(Checked amount) {
   return static_cast<double>(OrLargest(amount));
@@ -44,19 +41,17 @@ Prediction OfPrinted(const Printed& gib, const std::string& unit,
                                amount((gib.value + gib.half) * kGib)}};
 }
 
-// What is printed of one rank says only the most that all have.
-Prediction OverRanks(const Fields& row, Prediction prediction) {
-  if (prediction.band && CountOr(row, {"tp"}, 1) > 1) {
-    prediction.band->low *= 1 - kRankSpread;
-  }
-  return prediction;
-}
-
 // Bytes of the pool: exact, or as printed.
 Result<Printed> AvailableOfRun(const Fields& row) {
   if (const auto bytes =
           RunNumber(row, {"available_kv_bytes", "available_bytes", "kv_cache_bytes"})) {
     return Printed{*bytes / kGib, 0};
+  }
+  // Ranks do not have the same memory, and the least decides: a log that prints another's does not
+  // say what there is.
+  if (CountOr(row, {"tp"}, 1) > 1 &&
+      LowerCase(RunText(row, "notes")).find("one rank") != std::string::npos) {
+    return NotExpressible("available_kv_gib is one rank's, the least of all ranks decides");
   }
   return NeededGib(row, {"available_kv_gib"});
 }
@@ -70,10 +65,10 @@ Result<VllmPool> PoolOfRun(const Fields& row) {
 
 Prediction PoolPrediction(const Fields& row, VllmPool pool, const Printed& available) {
   const bool blocks = RunText(row, "unit") == "blocks";
-  return OverRanks(row, OfPrinted(available, blocks ? "blocks" : "tokens", [&](double bytes) {
-                     pool.available = WholeBytes(bytes);
-                     return ValueOf(blocks ? VllmBlocks(pool) : VllmTokens(pool));
-                   }));
+  return OfPrinted(available, blocks ? "blocks" : "tokens", [&](double bytes) {
+    pool.available = WholeBytes(bytes);
+    return ValueOf(blocks ? VllmBlocks(pool) : VllmTokens(pool));
+  });
 }
 
 Result<Prediction> PredictVllmTokens(const Fields& row) {
@@ -289,10 +284,10 @@ Result<Prediction> PredictVllmConcurrency(const Fields& row) {
     return NotExpressible("no field num_gpu_blocks, kv_tokens or available_kv_gib");
   }
   TRY(VllmPool pool, PoolOfRun(row));
-  return OverRanks(row, OfPrinted(*available, "x", [&](double bytes) {
-                     pool.available = WholeBytes(bytes);
-                     return VllmConcurrencyOfTokens(VllmTokens(pool), length);
-                   }));
+  return OfPrinted(*available, "x", [&](double bytes) {
+    pool.available = WholeBytes(bytes);
+    return VllmConcurrencyOfTokens(VllmTokens(pool), length);
+  });
 }
 
 Result<Prediction> PredictVllmCpuBlocks(const Fields& row) {

@@ -18,6 +18,11 @@ std::string_view Name(FileVerdict verdict) {
   return "refuse";
 }
 
+const MetadataEntry* FindEntry(const std::vector<MetadataEntry>& metadata, std::string_view key) {
+  const auto found = std::ranges::find(metadata, key, &MetadataEntry::key);
+  return found == metadata.end() ? nullptr : &*found;
+}
+
 FileVerdict WorstOf(const std::vector<Finding>& findings) {
   FileVerdict worst = FileVerdict::kAccept;
   for (const Finding& finding : findings) {

@@ -54,6 +54,9 @@ struct MetadataEntry {
   std::int64_t array_length = -1;  // of an array; else -1
 };
 
+// nullptr: no entry has that whole key.
+const MetadataEntry* FindEntry(const std::vector<MetadataEntry>& metadata, std::string_view key);
+
 // What one file holds. A reader goes on behind a bad part where it can; the findings say what was
 // wrong, and a tensor that cannot be trusted is not among the tensors.
 struct FileReading {

@@ -74,11 +74,6 @@ constexpr FactKey kSplitFacts[] = {{"split.no", "split_no"},
                                    {"split.count", "split_count"},
                                    {"split.tensors.count", "split_tensors"}};
 
-const MetadataEntry* FindEntry(const std::vector<MetadataEntry>& metadata, std::string_view key) {
-  const auto found = std::ranges::find(metadata, key, &MetadataEntry::key);
-  return found == metadata.end() ? nullptr : &*found;
-}
-
 // One pass through a file: each step leaves what it read in the reading. A step fails where
 // nothing behind it can be read.
 class Pass {
