@@ -4,6 +4,7 @@
 // of files.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "base/json.h"
 #include "model/names.h"
 #include "model/network.h"
+#include "tensors/checkpoint.h"
 
 namespace fourpiles {
 
@@ -36,7 +38,9 @@ struct CheckpointTotals {
   };
   std::int64_t bytes = 0;  // of all tensors
   std::int64_t parameters = 0;
-  std::vector<Format> formats = {};  // by bytes, largest first
+  std::vector<Format> formats = {};                             // by bytes, largest first
+  std::shared_ptr<const std::vector<FileTensor>> tensors = {};  // of all files
+  bool gguf = false;                                            // with llama.cpp's names
 };
 
 struct Model {

@@ -150,7 +150,7 @@ Result<Network> NetworkOfGguf(const Checkpoint& checkpoint, const std::string& p
 }
 
 // The tensors, checked against the config.json where there is one.
-Result<Model> FromCheckpoint(const Checkpoint& checkpoint, const std::string& path,
+Result<Model> FromCheckpoint(Checkpoint checkpoint, const std::string& path,
                              const std::string& config) {
   const StoredWeights stored = StoredWeightsOf(checkpoint);
   std::vector<LogicalTensor> tensors = LogicalTensors(checkpoint, stored);
@@ -183,6 +183,9 @@ Result<Model> FromCheckpoint(const Checkpoint& checkpoint, const std::string& pa
       model.warnings.push_back(std::move(line));
     }
   }
+  model.checkpoint->gguf = IsGguf(checkpoint);
+  model.checkpoint->tensors =
+      std::make_shared<const std::vector<FileTensor>>(std::move(checkpoint.tensors));
   return model;
 }
 
@@ -222,7 +225,7 @@ Result<Model> OpenModel(const std::string& path) {
       return model;
     }
   }
-  TRY(const Checkpoint checkpoint, OpenWholeCheckpoint(path));
+  TRY(Checkpoint checkpoint, OpenWholeCheckpoint(path));
   if (!config.empty() && IsNotFetched(checkpoint)) {
     TRY(Model model, FromConfigFile(path, config));
     model.warnings = FileWarnings(checkpoint);
@@ -231,7 +234,7 @@ Result<Model> OpenModel(const std::string& path) {
   if (VerdictOf(checkpoint) == FileVerdict::kRefuse) {
     return FirstRefusal(checkpoint);
   }
-  return FromCheckpoint(checkpoint, path, config);
+  return FromCheckpoint(std::move(checkpoint), path, config);
 }
 
 }  // namespace fourpiles

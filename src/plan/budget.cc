@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/try.h"
-#include "plan/cache.h"
 #include "plan/split.h"
 
 namespace fourpiles {
@@ -24,10 +23,6 @@ Bytes Sum(const Resident& resident) {
 // The state of one rank at full size: a recipe whose gradients are born in backward has them too.
 Result<Bytes> StateBytes(const Job& job) {
   const Network& network = job.model.network;
-  if (job.kind == JobKind::kServe) {
-    TRY(const Resident weights, ServedWeights(job));
-    return Sum(weights);
-  }
   const Shares shares = SharesOf(job);
   const TrainingJob& training = job.training;
   TRY(const Resident weights, WeightStorages(network, training.recipe.weights, shares.weights));
@@ -38,18 +33,6 @@ Result<Bytes> StateBytes(const Job& job) {
   TRY(const Resident states,
       OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
   return Sum(weights) + Sum(gradients) + Sum(states);
-}
-
-bool ShapesAreKnown(const Job& job) {
-  const Network& network = job.model.network;
-  return !job.bare_count || (job.kind != JobKind::kServe && network.num_hidden_layers);
-}
-
-Fit FitOf(const Band& total, Bytes memory) {
-  if (total.high <= memory) {
-    return Fit::kFits;
-  }
-  return total.expected <= memory ? Fit::kTight : Fit::kDoesNotFit;
 }
 
 // Settings of the step that a lower bound does not look at, or an exact play.
@@ -81,55 +64,19 @@ std::string UnknownShapes(const Job& job) {
                  : "activations are not known: a bare parameter count needs --layers and --width";
 }
 
-std::vector<std::string> WarningsOf(const Job& job) {
-  std::vector<std::string> warnings;
-  const bool serving = job.kind == JobKind::kServe;
-  if (!serving && !job.training.recipe.warning.empty()) {
-    warnings.push_back(job.training.recipe.warning);
-  }
-  if (!serving) {
-    WarnOfUnused(job, warnings);
-  }
-  if (!ShapesAreKnown(job)) {
-    warnings.push_back(UnknownShapes(job));
-  }
-  if (const std::string warning = job.device ? MemoryWarning(*job.device) : ""; !warning.empty()) {
-    warnings.push_back(warning);
-  }
-  const std::optional<std::int64_t> longest = job.model.network.max_position_embeddings;
-  const std::int64_t tokens = serving ? job.serving.context_length : job.training.sequence_length;
-  if (longest && tokens > *longest) {
-    warnings.push_back(fmt::format("{} tokens are more than the {} that {} was made for", tokens,
-                                   *longest, job.model.name));
-  }
-  const std::string& method = job.model.network.quantization;
-  if (!method.empty() && !(serving && job.serving.weights_as_stored)) {
-    warnings.push_back("the checkpoint is quantised (" + method +
-                       "); its weights are counted in a plain number format here");
-  }
-  for (const std::string& part : job.model.network.left_out) {
-    warnings.push_back("not counted: " + part);
-  }
-  warnings.insert(warnings.end(), job.model.warnings.begin(), job.model.warnings.end());
-  return warnings;
-}
-
 std::vector<std::string> UnknownsOf(const Job& job) {
   std::vector<std::string> unknowns;
-  if (job.kind != JobKind::kServe && ShapesAreKnown(job) && job.training.lower_bound) {
+  if (ShapesAreKnown(job) && job.training.lower_bound) {
     unknowns.emplace_back(
         "activations are a lower bound, one output a layer: no inputs, activation gradients, "
         "logits or workspace");
   }
-  if (job.kind != JobKind::kServe && !ShapesAreKnown(job)) {
+  if (!ShapesAreKnown(job)) {
     unknowns.emplace_back(job.from_file
                               ? "activations, which tensors alone do not tell"
                               : "activations, which a bare parameter count does not tell");
   }
-  if (job.kind == JobKind::kServe) {
-    unknowns.emplace_back("working buffers of the engine, padding of its cache");
-  }
-  if (job.kind != JobKind::kServe && job.training.zero > 0) {
+  if (job.training.zero > 0) {
     unknowns.emplace_back("the buffers that ZeRO gathers and reduces in");
   }
   unknowns.emplace_back("the allocator's rounding, the driver's context, communication buffers");
@@ -139,8 +86,7 @@ std::vector<std::string> UnknownsOf(const Job& job) {
 // Of a file whose config names its format. An adapter is not in that file.
 Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   const Network& network = job.model.network;
-  if (!job.from_file || job.kind == JobKind::kServe || job.training.adapter ||
-      job.training.evaluates) {
+  if (!job.from_file || job.training.adapter || job.training.evaluates) {
     return std::nullopt;
   }
   Budget::FileShare share;
@@ -158,23 +104,52 @@ Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   return share;
 }
 
-Result<ServingFigures> FiguresOf(const Job& job) {
+}  // namespace
+
+bool ShapesAreKnown(const Job& job) {
   const Network& network = job.model.network;
-  const Checked per_token = CacheBytesPerToken(network, job.serving);
-  const Checked per_request = StateBytesPerRequest(network, job.serving);
-  const Checked tokens = Checked(job.serving.context_length) * job.serving.concurrency;
-  if (!per_token.ok() || !per_request.ok() || !tokens.ok()) {
-    return WrongUsage({.where = "budget",
-                       .found = "context_length × concurrency passes 2^53",
-                       .expected = "expected less",
-                       .hint = "check --context-length and --concurrency"});
-  }
-  return ServingFigures{.cache_per_token = Bytes(per_token.value()),
-                        .state_per_request = Bytes(per_request.value()),
-                        .cache_tokens = tokens.value()};
+  return !job.bare_count || (job.kind != JobKind::kServe && network.num_hidden_layers);
 }
 
-}  // namespace
+Fit FitOf(const Band& total, Bytes memory) {
+  if (total.high <= memory) {
+    return Fit::kFits;
+  }
+  return total.expected <= memory ? Fit::kTight : Fit::kDoesNotFit;
+}
+
+std::vector<std::string> WarningsOf(const Job& job) {
+  std::vector<std::string> warnings;
+  const bool serving = job.kind == JobKind::kServe;
+  if (!serving && !job.training.recipe.warning.empty()) {
+    warnings.push_back(job.training.recipe.warning);
+  }
+  if (!serving) {
+    WarnOfUnused(job, warnings);
+  }
+  if (!ShapesAreKnown(job)) {
+    warnings.push_back(UnknownShapes(job));
+  }
+  if (const std::string warning = job.device ? MemoryWarning(*job.device) : ""; !warning.empty()) {
+    warnings.push_back(warning);
+  }
+  const std::optional<std::int64_t> longest = job.model.network.max_position_embeddings;
+  const std::int64_t tokens = serving ? TokensOf(job.serving) : job.training.sequence_length;
+  if (longest && tokens > *longest) {
+    warnings.push_back(fmt::format("{} tokens are more than the {} that {} was made for", tokens,
+                                   *longest, job.model.name));
+  }
+  const std::string& method = job.model.network.quantization;
+  if (!method.empty() && !(serving && job.serving.weights.as_stored)) {
+    warnings.push_back("the checkpoint is quantised (" + method +
+                       "); its weights are counted in a plain number format here");
+  }
+  for (const std::string& part : job.model.network.left_out) {
+    warnings.push_back("not counted: " + part);
+  }
+  warnings.insert(warnings.end(), job.model.warnings.begin(), job.model.warnings.end());
+  return warnings;
+}
 
 std::string_view Name(Fit verdict) {
   switch (verdict) {
@@ -189,12 +164,15 @@ std::string_view Name(Fit verdict) {
 }
 
 Result<Budget> PlayedBudget(const Job& job) {
-  TRY(const std::vector<Part> parts,
-      job.kind == JobKind::kServe ? SplitServing(job) : SplitTraining(job));
+  if (job.kind == JobKind::kServe) {
+    TRY(const ServingPlan plan, PlanServing(job));
+    return ServingBudget(job, plan);
+  }
+  TRY(const std::vector<Part> parts, SplitTraining(job));
   Budget budget;
   budget.job = job;
   for (const Part& part : parts) {
-    TRY(Tape tape, Play(part, job.kind == JobKind::kServe ? LowerBound() : job.training.profile));
+    TRY(Tape tape, Play(part, job.training.profile));
     const Peak peak = PeakOf(tape, Place::kDevice);
     if (budget.worst_rank.empty() || peak.bytes > budget.peak.bytes) {
       budget.peak = peak;
@@ -214,9 +192,6 @@ Result<Budget> PlayedBudget(const Job& job) {
   budget.warnings = WarningsOf(job);
   budget.unknowns = UnknownsOf(job);
   TRY(budget.file, FileShareOf(job));
-  if (job.kind == JobKind::kServe && budget.shapes_known) {
-    TRY(budget.serving, FiguresOf(job));
-  }
   return budget;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/job.h"
+#include "plan/serving.h"
 #include "step/tape.h"
 
 namespace fourpiles {
@@ -19,18 +20,45 @@ enum class Fit {
 };
 std::string_view Name(Fit verdict);  // "does_not_fit"
 
+// The largest context of each of so many requests at a time, at most the model's longest.
+struct ContextRow {
+  std::int64_t concurrency = 1;
+  std::int64_t context_length = 0;
+};
+
 // What serving can be told besides its piles.
 struct ServingFigures {
-  Bytes cache_per_token = Bytes(0);
-  Bytes state_per_request = Bytes(0);
-  std::int64_t cache_tokens = 0;                     // context_length × concurrency
+  Bytes cache_per_token = Bytes(0);    // of the whole model, no window full
+  Bytes state_per_request = Bytes(0);  // of the whole model
+  // What the pool holds, of an engine that fills it; else context_length × concurrency.
+  std::int64_t cache_tokens = 0;
+  std::optional<CachePool> pool = {};                // the least of all ranks
   std::optional<std::int64_t> max_concurrency = {};  // with a device
+  std::optional<std::int64_t> gpu_layers = {};       // llama.cpp with a device: the most that fit
+  std::vector<ContextRow> contexts = {};             // with a device
+  std::vector<EngineFigure> log = {};                // of the worst rank
+};
+
+// One kind of rank, where there are several.
+struct RankBudget {
+  std::string rank = {};
+  std::int64_t ranks = 1;
+  std::map<Pile, Bytes> piles = {};  // expected
+  Band total = {};
+};
+
+// A single change that lowers the peak.
+struct Advice {
+  std::string change = {};  // as it is typed: "--kv-format fp8"
+  Bytes saves = Bytes(0);
+  std::string costs = {};  // what is lost
 };
 
 struct Budget {
   Job job = {};  // with --solve: the solved one
   Tape tape = {};
   std::string worst_rank = {};
+  std::vector<RankBudget> ranks = {};  // when serving
   Peak peak = {};
   std::map<Pile, Bytes> piles = {};  // at the peak
   // Activations, or when serving the KV cache: not known for a bare count without layers.
@@ -43,6 +71,7 @@ struct Budget {
   std::optional<Bytes> headroom = {};         // memory − total expected
   std::optional<std::int64_t> solution = {};  // with --solve: what was found, if anything fits
   std::optional<ServingFigures> serving = {};
+  std::vector<Advice> advice = {};
   // For a model that is a file: its tensors as they lie, or where it is a config alone its weights
   // in the format that it names; and how many times as much training needs on one device without
   // sharding. Not known for the config of a quantised model.
@@ -56,9 +85,19 @@ struct Budget {
   std::vector<std::string> warnings = {};
 };
 
+Fit FitOf(const Band& total, Bytes memory);
+
 // Plays every part of the job as it stands and reports the worst; job.solve is left to solve.h.
 // Error: kUsage for products past 2^53.
 Result<Budget> PlayedBudget(const Job& job);
+
+// The same of a serving job whose plan is made already.
+Result<Budget> ServingBudget(const Job& job, const ServingPlan& plan);
+
+// What a person should know of the settings and the model.
+std::vector<std::string> WarningsOf(const Job& job);
+// Whether activations, or when serving the KV cache, can be told.
+bool ShapesAreKnown(const Job& job);
 
 // Plays the worst rank of a training budget again, with an action of its own for every layer.
 Result<Tape> PlayWhole(const Budget& budget);

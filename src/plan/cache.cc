@@ -1,13 +1,13 @@
 #include "plan/cache.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "base/try.h"
-#include "formats/storage.h"
 
 namespace fourpiles {
 namespace {
@@ -17,19 +17,17 @@ struct Kind {
   const char* what;
   std::int64_t Cache::*elements;
   bool per_token;
-  NumberFormat format;
+  const StoredType* format;
 };
 
-std::vector<Kind> KindsOf(const ServingJob& serving) {
-  const NumberFormat float32 = FindFormat("float32").value();
+std::array<Kind, 5> KindsOf(const CacheFormats& formats) {
+  static const StoredType* const float32 = FindStoredType("float32");
   return {
-      {"keys", &Cache::key_elements_per_token, true, serving.key_format},
-      {"values", &Cache::value_elements_per_token, true, serving.value_format},
-      {"index keys", &Cache::index_elements_per_token, true, serving.key_format},
-      {"convolution inputs", &Cache::convolution_elements_per_request, false,
-       serving.compute_format},
-      {"recurrent memory", &Cache::recurrent_elements_per_request, false, float32},
-  };
+      {{"keys", &Cache::key_elements_per_token, true, formats.key},
+       {"values", &Cache::value_elements_per_token, true, formats.value},
+       {"index keys", &Cache::index_elements_per_token, true, formats.key},
+       {"convolution inputs", &Cache::convolution_elements_per_request, false, formats.convolution},
+       {"recurrent memory", &Cache::recurrent_elements_per_request, false, float32}}};
 }
 
 // Layers whose caches are alike: how many, and what each keeps.
@@ -57,38 +55,35 @@ std::vector<Run> RunsOf(const Network& network, const Kind& kind) {
 }
 
 Result<void> AddCache(Resident& resident, const Run& run, const Kind& kind,
-                      const ServingJob& serving) {
+                      const RequestLoad& load) {
   const std::int64_t tokens =
-      kind.per_token ? std::min(serving.context_length, run.window.value_or(serving.context_length))
-                     : 1;
-  const Checked elements = Checked(run.layers) * run.elements * tokens * serving.concurrency;
-  const Checked bytes = StorageBytes(elements, kind.format);
-  if (!bytes.ok()) {
-    return WrongUsage({.where = "budget",
-                       .found = "the KV cache passes 2^53 bytes",
-                       .expected = "expected less",
-                       .hint = "check --context-length and --concurrency"});
+      kind.per_token ? std::min(load.tokens, run.window.value_or(load.tokens)) : 1;
+  const Checked rows = Checked(run.layers) * tokens * load.requests;
+  const Checked elements = rows * run.elements;
+  const Checked bytes = StorageBytes(run.elements, *kind.format) * rows;
+  if (!bytes.ok() || !elements.ok()) {
+    return CacheTooLarge();
   }
   const std::string window = run.window ? fmt::format(", window {}", *run.window) : "";
   resident.Add({.pile = Pile::kKvCache,
-                .format = kind.format.name,
+                .format = kind.format->name,
                 .elements = Elements(elements.value()),
                 .bytes = Exactly(Bytes(bytes.value()))},
                {.what = fmt::format("{} of {} layers{}", kind.what, run.layers,
                                     kind.per_token ? window : ""),
-                .formula = fmt::format("{} requests × {} layers × {} elements{}",
-                                       serving.concurrency, run.layers, run.elements,
+                .formula = fmt::format("{} requests × {} layers × {} elements{}", load.requests,
+                                       run.layers, run.elements,
                                        kind.per_token ? fmt::format(" × {} tokens", tokens) : ""),
                 .source = "shapes of the architecture; a cache without padding"});
   return {};
 }
 
-Checked BytesOfKinds(const Network& network, const ServingJob& serving, bool per_token) {
+Checked BytesOfKinds(const Network& network, const CacheFormats& formats, bool per_token) {
   Checked bytes = 0;
-  for (const Kind& kind : KindsOf(serving)) {
+  for (const Kind& kind : KindsOf(formats)) {
     if (kind.per_token == per_token) {
       for (const Run& run : RunsOf(network, kind)) {
-        bytes = bytes + Checked(run.layers) * StorageBytes(run.elements, kind.format);
+        bytes = bytes + Checked(run.layers) * StorageBytes(run.elements, *kind.format);
       }
     }
   }
@@ -97,22 +92,36 @@ Checked BytesOfKinds(const Network& network, const ServingJob& serving, bool per
 
 }  // namespace
 
-Result<Resident> CacheStorages(const Network& network, const ServingJob& serving) {
+CacheFormats CacheFormatsOf(const ServingJob& serving) {
+  return {.key = serving.key_format,
+          .value = serving.value_format,
+          .convolution = FindStoredType(serving.compute_format.name)};
+}
+
+Result<Resident> CacheStorages(const Network& network, const CacheFormats& formats,
+                               const RequestLoad& load) {
   Resident resident;
-  for (const Kind& kind : KindsOf(serving)) {
+  for (const Kind& kind : KindsOf(formats)) {
     for (const Run& run : RunsOf(network, kind)) {
-      TRY_VOID(AddCache(resident, run, kind, serving));
+      TRY_VOID(AddCache(resident, run, kind, load));
     }
   }
   return resident;
 }
 
-Checked CacheBytesPerToken(const Network& network, const ServingJob& serving) {
-  return BytesOfKinds(network, serving, true);
+Checked CacheBytesPerToken(const Network& network, const CacheFormats& formats) {
+  return BytesOfKinds(network, formats, true);
 }
 
-Checked StateBytesPerRequest(const Network& network, const ServingJob& serving) {
-  return BytesOfKinds(network, serving, false);
+Checked StateBytesPerRequest(const Network& network, const CacheFormats& formats) {
+  return BytesOfKinds(network, formats, false);
+}
+
+tl::unexpected<Error> CacheTooLarge() {
+  return WrongUsage({.where = "budget",
+                     .found = "the KV cache passes 2^53 bytes",
+                     .expected = "expected less",
+                     .hint = "check --context-length and --concurrency"});
 }
 
 }  // namespace fourpiles

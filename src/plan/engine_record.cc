@@ -12,9 +12,20 @@ std::span<const DataFile> EngineFiles();  // made from data/ by data/embed.cmake
 
 namespace {
 
-constexpr std::string_view kKeys[] = {"id",          "aliases",    "summary", "memory_utilization",
-                                      "page_tokens", "swap_bytes", "terms",   "source",
-                                      "checked"};
+constexpr std::string_view kKeys[] = {
+    "id",         "aliases", "summary", "memory_utilization", "page_tokens", "swap_bytes",
+    "kv_formats", "terms",   "ratios",  "versions",           "source",      "checked"};
+constexpr std::string_view kRatioKeys[] = {"id", "what", "low", "expected", "high", "source"};
+constexpr std::string_view kVersionKeys[] = {"id",
+                                             "what",
+                                             "padding",
+                                             "sliding_caches",
+                                             "key_rows_are_heads",
+                                             "quantised_windows",
+                                             "latent_values",
+                                             "swap_blocks",
+                                             "capacity_in_tokens",
+                                             "source"};
 constexpr std::string_view kTermKeys[] = {
     "id", "what", "figures", "low_bytes", "expected_bytes", "high_bytes", "source"};
 constexpr Range kAmounts = {0, kLargestAmount};
@@ -37,6 +48,54 @@ Result<EngineTerm> TermOf(const Fields& fields) {
   return term;
 }
 
+Result<EngineRatio> RatioOf(const Fields& fields) {
+  TRY_VOID(fields.RefuseUnknown(kRatioKeys));
+  constexpr NumberRange kRatios = {0, 1000};
+  Record record(fields);
+  EngineRatio ratio = {.id = record.Text("id"),
+                       .what = record.Text("what"),
+                       .low = record.OptionalNumber("low", kRatios).value_or(1),
+                       .expected = record.OptionalNumber("expected", kRatios).value_or(1),
+                       .high = record.OptionalNumber("high", kRatios).value_or(1),
+                       .source = record.Text("source")};
+  if (ratio.low > ratio.expected || ratio.expected > ratio.high) {
+    record.Refuse("expected",
+                  {.found = "outside low and high", .expected = "expected low ≤ expected ≤ high"});
+  }
+  TRY_VOID(record.Finish());
+  return ratio;
+}
+
+Result<EngineVersion> VersionOf(const Fields& fields) {
+  TRY_VOID(fields.RefuseUnknown(kVersionKeys));
+  Record record(fields);
+  EngineVersion version = {
+      .id = record.Text("id"),
+      .what = record.Text("what"),
+      .llamacpp = {.padding = record.CountOr("padding", 256),
+                   .sliding_caches = record.Flag("sliding_caches", true),
+                   .key_rows_are_heads = record.Flag("key_rows_are_heads", false),
+                   .quantised_windows = record.Flag("quantised_windows", true),
+                   .latent_values = record.Flag("latent_values", false)},
+      .swap_blocks = record.Flag("swap_blocks", false),
+      .capacity_in_tokens = record.Flag("capacity_in_tokens", true),
+      .source = record.Text("source")};
+  TRY_VOID(record.Finish());
+  return version;
+}
+
+template <class Item>
+Result<std::vector<Item>> ItemsOf(const Fields& fields, std::string_view key,
+                                  Result<Item> (*read)(const Fields&)) {
+  std::vector<Item> items;
+  TRY(const std::vector<Fields> objects, fields.Objects(key));
+  for (const Fields& one : objects) {
+    TRY(Item item, read(one));
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
 }  // namespace
 
 Result<EngineRecord> EngineFromJson(const Json& json, std::string_view where) {
@@ -49,14 +108,16 @@ Result<EngineRecord> EngineFromJson(const Json& json, std::string_view where) {
       .memory_utilization = record.OptionalNumber("memory_utilization", {0, 1}),
       .page_tokens = record.Count("page_tokens"),
       .swap_bytes = record.Count("swap_bytes", kAmounts),
+      .kv_formats = record.Texts("kv_formats"),
       .source = record.Text("source"),
       .checked = record.Text("checked"),
   };
   TRY_VOID(record.Finish());
-  TRY(const std::vector<Fields> terms, fields.Objects("terms"));
-  for (const Fields& one : terms) {
-    TRY(EngineTerm term, TermOf(one));
-    engine.terms.push_back(std::move(term));
+  TRY(engine.terms, ItemsOf(fields, "terms", TermOf));
+  TRY(engine.ratios, ItemsOf(fields, "ratios", RatioOf));
+  TRY(engine.versions, ItemsOf(fields, "versions", VersionOf));
+  if (engine.versions.empty()) {
+    engine.versions.emplace_back();
   }
   return engine;
 }
@@ -75,6 +136,11 @@ Result<EngineRecord> FindEngine(std::string_view name, std::string_view where) {
 const EngineTerm* FindTerm(const EngineRecord& engine, std::string_view id) {
   const auto term = std::ranges::find(engine.terms, id, &EngineTerm::id);
   return term == engine.terms.end() ? nullptr : &*term;
+}
+
+const EngineRatio* FindRatio(const EngineRecord& engine, std::string_view id) {
+  const auto ratio = std::ranges::find(engine.ratios, id, &EngineRatio::id);
+  return ratio == engine.ratios.end() ? nullptr : &*ratio;
 }
 
 }  // namespace fourpiles

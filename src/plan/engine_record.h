@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "fourpiles/result.h"
 #include "model/names.h"
+#include "plan/llamacpp.h"
 
 namespace fourpiles {
 
@@ -26,6 +27,26 @@ struct EngineTerm {
   std::string source = {};
 };
 
+// How many times as much something takes as its shapes alone say: temporaries, copies.
+struct EngineRatio {
+  std::string id = {};    // "sampler"
+  std::string what = {};  // "copies of the logits in the sampler"
+  double low = 1;
+  double expected = 1;
+  double high = 1;
+  std::string source = {};
+};
+
+// What other builds of the engine do differently.
+struct EngineVersion {
+  std::string id = "current";
+  std::string what = {};
+  LlamacppVersion llamacpp = {};
+  bool swap_blocks = false;        // a pool of blocks in host memory too (vLLM before V1)
+  bool capacity_in_tokens = true;  // "cache size" is what fits; false: concurrency × length
+  std::string source = {};
+};
+
 struct EngineRecord {
   Names names = {};
   std::string summary = {};
@@ -34,7 +55,10 @@ struct EngineRecord {
   std::optional<double> memory_utilization = {};
   std::int64_t page_tokens = 1;  // tokens of a page or block; what contexts are rounded up to
   std::int64_t swap_bytes = 0;   // host memory for pages
+  std::vector<std::string> kv_formats = {};  // what its cache may be stored in, the usual one first
   std::vector<EngineTerm> terms = {};
+  std::vector<EngineRatio> ratios = {};
+  std::vector<EngineVersion> versions = {};  // the current one first
   std::string source = {};
   std::string checked = {};  // the day, as 2026-11-29
 };
@@ -48,7 +72,8 @@ std::vector<EngineRecord> Engines();
 // The catalogue's engine of that id or alias, or the one in a file that ends in ".json".
 Result<EngineRecord> FindEngine(std::string_view name, std::string_view where = "--engine");
 
-// The term of that id, or nullptr.
+// The term or ratio of that id, or nullptr.
 const EngineTerm* FindTerm(const EngineRecord& engine, std::string_view id);
+const EngineRatio* FindRatio(const EngineRecord& engine, std::string_view id);
 
 }  // namespace fourpiles

@@ -5,6 +5,7 @@
 #include "plan/gguf_tensors.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -211,6 +212,17 @@ LatentWidths WidthsOf(const Block& block) {
   return {.heads = heads, .nope = keys / heads, .value = values / heads};
 }
 
+// The language model of a multimodal checkpoint has its names inside "language_model"; a GGUF keeps
+// it alone.
+std::string WithoutNest(std::string name) {
+  constexpr std::string_view kNest = "language_model.";
+  const std::size_t place = name.find(kNest);
+  if (place == 0 || (place != std::string::npos && name[place - 1] == '.')) {
+    name.erase(place, kNest.size());
+  }
+  return name;
+}
+
 bool IsDropped(std::string_view name) {
   return name.find("pooler.") != std::string_view::npos;  // BERT's, which only classifiers need
 }
@@ -248,7 +260,7 @@ class Conversion {
     for (const Parameter& parameter : block.parameters) {
       const std::string prefix = block.name.empty() ? "" : block.name + ".";
       const std::string name =
-          (IsNumbered(block) ? WithNumber(prefix, 0) : prefix) + parameter.name;
+          WithoutNest((IsNumbered(block) ? WithNumber(prefix, 0) : prefix) + parameter.name);
       const auto found = names_.find(name);
       if (found == names_.end()) {
         if (IsDropped(name)) {
@@ -320,16 +332,6 @@ bool IsExpert(const PlacedTensor& placed) {
   return placed.tensor.name.find("_exps.") != std::string::npos;
 }
 
-bool IsOnDevice(const PlacedTensor& placed, std::int64_t layers, const GpuPlacement& placement) {
-  const std::int64_t layer = placed.tensor.layer;
-  if (layer < 0) {
-    const std::string& name = placed.tensor.name;
-    return placement.gpu_layers > layers &&
-           (name.starts_with("output") || name == "rope_freqs.weight");
-  }
-  return layer >= layers - placement.gpu_layers && !(placement.experts_on_host && IsExpert(placed));
-}
-
 const PlacedTensor* Embedding(const GgufTensors& gguf) {
   const auto found = std::ranges::find_if(gguf.tensors, [](const PlacedTensor& placed) {
     return placed.tensor.name == "token_embd.weight";
@@ -374,26 +376,72 @@ Checked TensorElements(const GgufTensors& gguf) {
   return elements;
 }
 
+std::optional<std::int64_t> DeviceOfLayer(std::int64_t layer, std::int64_t layers,
+                                          const GpuPlacement& placement) {
+  const std::int64_t first = std::max<std::int64_t>(0, layers - placement.gpu_layers);
+  const std::int64_t count = std::min(placement.gpu_layers, layers + 1);
+  if (layer < first || layer >= first + count) {
+    return std::nullopt;
+  }
+  return (layer - first) * placement.devices / count;
+}
+
+TensorPlaces PlacesOf(const GgufTensors& gguf, const PlacedTensor& placed, std::int64_t layers,
+                      const GpuPlacement& placement) {
+  const std::string& name = placed.tensor.name;
+  std::optional<std::int64_t> device;
+  if (placed.tensor.layer >= 0) {
+    const bool stays = placement.experts_on_host && IsExpert(placed);
+    device = stays ? std::nullopt : DeviceOfLayer(placed.tensor.layer, layers, placement);
+  } else if (name.starts_with("output") || name == "rope_freqs.weight") {
+    device = DeviceOfLayer(layers, layers, placement);
+  } else if (name == "token_embd.weight" && gguf.tied) {
+    return {.host = true, .device = DeviceOfLayer(layers, layers, placement)};
+  }
+  return {.host = !device.has_value(), .device = device};
+}
+
 Checked HostTensorBytes(const GgufTensors& gguf, std::int64_t layers,
                         const GpuPlacement& placement) {
   Checked bytes = 0;
   for (const PlacedTensor& placed : gguf.tensors) {
-    bytes = IsOnDevice(placed, layers, placement) ? bytes : bytes + TensorBytes(placed);
+    bytes = PlacesOf(gguf, placed, layers, placement).host ? bytes + TensorBytes(placed) : bytes;
   }
   return bytes;
 }
 
 Checked DeviceTensorBytes(const GgufTensors& gguf, std::int64_t layers,
                           const GpuPlacement& placement) {
-  const PlacedTensor* embedding = Embedding(gguf);
   Checked bytes = 0;
   for (const PlacedTensor& placed : gguf.tensors) {
-    const bool output = &placed == embedding && gguf.tied && placement.gpu_layers > layers;
-    if (output || IsOnDevice(placed, layers, placement)) {
+    if (PlacesOf(gguf, placed, layers, placement).device) {
       bytes = bytes + CudaTensorBytes({placed.type, placed.tensor.ne0, placed.tensor.rows});
     }
   }
   return bytes;
+}
+
+GgufTensors TensorsOfFile(const std::vector<FileTensor>& tensors) {
+  static const StoredType* const byte = FindStoredType("int8");
+  GgufTensors gguf;
+  gguf.tied = std::ranges::none_of(
+      tensors, [](const FileTensor& tensor) { return tensor.name == "output.weight"; });
+  for (const FileTensor& tensor : tensors) {
+    const bool known = tensor.type != nullptr && !tensor.shape.empty() && tensor.shape.back() > 0;
+    const std::int64_t ne0 = known ? tensor.shape.back() : std::max<std::int64_t>(1, tensor.bytes);
+    std::int64_t layer = -1;
+    if (constexpr std::string_view kLayer = "blk."; tensor.name.starts_with(kLayer)) {
+      const char* const begin = tensor.name.data() + kLayer.size();
+      std::from_chars(begin, tensor.name.data() + tensor.name.size(), layer);
+    }
+    gguf.tensors.push_back({.tensor = {.name = tensor.name,
+                                       .ne0 = ne0,
+                                       .rows = known ? tensor.elements / ne0 : 1,
+                                       .dimensions = static_cast<int>(tensor.shape.size()),
+                                       .layer = layer},
+                            .type = known ? tensor.type : byte});
+  }
+  return gguf;
 }
 
 Checked EmbeddingBytes(const GgufTensors& gguf) {

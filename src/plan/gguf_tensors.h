@@ -3,12 +3,15 @@
 // The GGUF that llama.cpp's converter and llama-quantize make of a network, without the file: its
 // tensors, their types, and where llama.cpp puts them.
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/checked.h"
 #include "model/network.h"
 #include "plan/gguf_mixture.h"
+#include "tensors/checkpoint.h"
 
 namespace fourpiles {
 
@@ -48,7 +51,27 @@ Checked TensorElements(const GgufTensors& gguf);
 struct GpuPlacement {
   std::int64_t gpu_layers = 0;
   bool experts_on_host = false;
+  std::int64_t devices =
+      1;  // alike; layers that are on devices are split evenly, the output
+          // layer being one: 94 layers on 2 devices are 48, and 46 and the output
 };
+
+// The device of a layer; the number after the last layer is that of the output layer. Nothing: the
+// host.
+std::optional<std::int64_t> DeviceOfLayer(std::int64_t layer, std::int64_t layers,
+                                          const GpuPlacement& placement);
+
+// The devices that a tensor is on; tied embeddings are on the host and, as the output layer, on the
+// last device too.
+struct TensorPlaces {
+  bool host = false;
+  std::optional<std::int64_t> device = {};
+};
+TensorPlaces PlacesOf(const GgufTensors& gguf, const PlacedTensor& placed, std::int64_t layers,
+                      const GpuPlacement& placement);
+
+// The tensors of a GGUF file. One whose type is not known counts with its bytes as 8-bit integers.
+GgufTensors TensorsOfFile(const std::vector<FileTensor>& tensors);
 
 // Bytes of the tensors that stay on the host: the embedding, and what is on no device.
 Checked HostTensorBytes(const GgufTensors& gguf, std::int64_t layers,

@@ -9,6 +9,7 @@
 #include "model/adapter.h"
 #include "model/catalogue.h"
 #include "plan/device.h"
+#include "plan/serving_job.h"
 #include "plan/settings.h"
 #include "step/optimizer.h"
 #include "step/play.h"
@@ -40,18 +41,6 @@ struct TrainingJob {
   std::optional<LoraAdapter> adapter = {};  // which the model's network has already
   bool evaluates = false;                   // a forward pass that keeps nothing, instead of a step
   int zero = 0;                             // stage, 0 to 3
-};
-
-struct ServingJob {
-  NumberFormat weights_format = {};
-  // The file's tensors as they lie, each in its own format; weights_format is then the one that its
-  // config names.
-  bool weights_as_stored = false;
-  NumberFormat compute_format = {};  // the weights', or the config's dtype where they are smaller
-  NumberFormat key_format = {};
-  NumberFormat value_format = {};
-  std::int64_t context_length = 1;
-  std::int64_t concurrency = 1;
 };
 
 // A setting that was not set, and the value it got.

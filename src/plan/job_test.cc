@@ -112,19 +112,34 @@ TEST(Job, EverySettingNotBuiltIsRefusedAndNeverIgnored) {
             "MODEL: \"https://example.org/config.json\": not in this version, ");
 }
 
-TEST(Job, ServingOnSeveralDevicesIsRefusedAndNotIgnored) {
-  EXPECT_EQ(Refused(JobKind::kServe, "gpt2", {{"devices", "4"}}),
-            "--devices: not in this version, ");
-  EXPECT_EQ(Refused(JobKind::kServe, "gpt2", {{"device", "80GB"}, {"solve", "devices"}}),
-            "--solve: devices: not in this version, ");
+TEST(Job, ServingIsLaidOutOverDevices) {
+  const Job job = MakeJob(JobKind::kServe, "llama-3.1-8b",
+                          Typed({{"devices", "8"}, {"pipeline-parallel", "2"}}))
+                      .value();
+  EXPECT_EQ(job.serving.layout.tensor, 4);
+  EXPECT_EQ(job.serving.layout.data, 1);
+  EXPECT_EQ(Refused(JobKind::kServe, "llama-3.1-8b", {{"tensor-parallel", "3"}}),
+            "--tensor-parallel: 3 devices cannot share the key-value heads, expected a number that "
+            "divides the heads, or that they divide");
+  EXPECT_EQ(Refused(JobKind::kServe, "llama-3.1-8b", {{"pipeline-parallel", "33"}}),
+            "--pipeline-parallel: 33 stages of 32 layers, expected at most 32");
+}
+
+TEST(Job, AnEngineRefusesWhatItLacks) {
+  EXPECT_EQ(Refused(JobKind::kServe, "gpt2", {{"engine", "vllm"}, {"kv-format", "q8_0"}}),
+            "--kv-format: vllm keeps no cache in q8_0, expected one that it has");
+  EXPECT_EQ(Refused(JobKind::kServe, "gpt2", {{"engine", "vllm"}, {"gpu-layers", "3"}}),
+            "--gpu-layers: vllm has no such setting, expected --engine llama.cpp");
+  EXPECT_EQ(Refused(JobKind::kServe, "gpt2", {{"ubatch", "512"}}),
+            "--ubatch: no engine to tell, expected --engine");
 }
 
 TEST(Job, TheCacheIsInTheFormatThatIsComputedIn) {
   const Job small =
       MakeJob(JobKind::kServe, "gpt2", Typed({{"weights-format", "fp4_e2m1"}})).value();
-  EXPECT_EQ(small.serving.key_format.name, "bfloat16");
+  EXPECT_EQ(small.serving.key_format->name, "bfloat16");
   const Job half = MakeJob(JobKind::kServe, "gpt2", Typed({{"weights-format", "fp16"}})).value();
-  EXPECT_EQ(half.serving.value_format.name, "float16");
+  EXPECT_EQ(half.serving.value_format->name, "float16");
 }
 
 TEST(Job, AMissingFileIsInputAndAnUnknownWordUsage) {

@@ -1,6 +1,7 @@
 #include "plan/setting_reader.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,6 +34,26 @@ Result<std::int64_t> SettingReader::Count(std::string_view name, std::int64_t ot
     NoteDefault(name, fmt::to_string(otherwise));
   }
   return count.value_or(otherwise);
+}
+
+Result<std::optional<double>> SettingReader::OptionalNumber(std::string_view name,
+                                                            NumberRange range) const {
+  const SetValue* set = Find(name);
+  if (set == nullptr) {
+    return std::nullopt;
+  }
+  double number = 0;
+  const char* const end = set->text.data() + set->text.size();
+  const auto [stopped, error] = std::from_chars(set->text.data(), end, number);
+  const bool whole = error == std::errc() && stopped == end;
+  if (!whole || !(number > range.least && number <= range.most)) {
+    return WrongUsage(
+        {.where = set->where,
+         .found = fmt::format("\"{}\" is {}", set->text, whole ? "out of range" : "no number"),
+         .expected = fmt::format("expected more than {} and at most {}", range.least, range.most),
+         .hint = "for example 0.9"});
+  }
+  return number;
 }
 
 Result<NumberFormat> SettingReader::Format(std::string_view name, const NumberFormat& otherwise) {

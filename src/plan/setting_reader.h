@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_fields.h"
 #include "base/range.h"
 #include "plan/job.h"
 
@@ -24,21 +25,25 @@ class SettingReader {
   const SetValue* Find(std::string_view name) const;
   Result<std::optional<std::int64_t>> OptionalCount(std::string_view name, Range range) const;
   Result<std::int64_t> Count(std::string_view name, std::int64_t otherwise, Range range);
+  Result<std::optional<double>> OptionalNumber(std::string_view name, NumberRange range) const;
+  bool Flag(std::string_view name) const { return Find(name) != nullptr; }
   Result<NumberFormat> Format(std::string_view name, const NumberFormat& otherwise);
   // The name that was set, and where; or the default.
   SetValue Text(std::string_view name, std::string_view otherwise);
   // One of these words; their number. Error: another one, with the nearest.
   Result<std::size_t> Word(std::string_view name, std::span<const std::string_view> words,
                            std::size_t otherwise);
-
- private:
   void NoteDefault(std::string_view name, std::string_view value);
 
+ private:
   const Settings& settings_;
   std::vector<Default>& defaults_;
 };
 
 // The settings of training. The job's kind, model and devices are set already.
 Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job);
+
+// The settings of serving. The job's model and device are set already.
+Result<ServingJob> ReadServing(SettingReader& reader, const Job& job);
 
 }  // namespace fourpiles

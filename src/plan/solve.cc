@@ -4,7 +4,9 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "plan/search.h"
 #include "plan/setting_reader.h"
+#include "plan/solve_serving.h"
 
 namespace fourpiles {
 namespace {
@@ -18,46 +20,22 @@ bool Fits(const Job& job, Unknown unknown, std::int64_t value) {
   return budget && *budget->verdict != Fit::kDoesNotFit;
 }
 
-// The last value of low … high for which `holds`, which is true up to some value and false beyond;
-// it is true for `low` and false for `high`.
-template <class Holds>
-std::int64_t LastThatHolds(std::int64_t low, std::int64_t high, Holds holds) {
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (holds(middle) ? low : high) = middle;
-  }
-  return low;
-}
-
 bool Scales(const Job& job, Unknown unknown) {
-  switch (unknown) {
-    case Unknown::kMicroBatchSize:
-    case Unknown::kSequenceLength:
-      return !job.bare_count || job.model.network.num_hidden_layers.has_value();
-    case Unknown::kDevices:
-      return true;
-    case Unknown::kConcurrency:
-    case Unknown::kContextLength:
-      break;
-  }
-  return !job.model.network.caches.empty();
+  return unknown == Unknown::kDevices || !job.bare_count ||
+         job.model.network.num_hidden_layers.has_value();
 }
 
 tl::unexpected<Error> DoesNotDepend(const Job& job, Unknown unknown) {
-  const bool serving = job.kind == JobKind::kServe;
   if (job.bare_count) {
-    return WrongUsage(
-        {.where = "--solve",
-         .found = serving ? "the KV cache is not known" : "what the layers compute is not known",
-         .expected = "expected a model whose layers are known",
-         .hint = job.from_file ? "put its config.json beside the tensors"
-                 : serving     ? "give a model"
-                               : "give a model, or --layers and --width"});
+    return WrongUsage({.where = "--solve",
+                       .found = "what the layers compute is not known",
+                       .expected = "expected a model whose layers are known",
+                       .hint = job.from_file ? "put its config.json beside the tensors"
+                                             : "give a model, or --layers and --width"});
   }
   return WrongUsage({.where = "--solve",
                      .found = fmt::format("memory does not limit {}", Name(unknown)),
-                     .expected = "expected a model whose memory grows with it",
-                     .hint = "a cache of sliding windows or states stops growing"});
+                     .expected = "expected a model whose memory grows with it"});
 }
 
 Result<std::optional<std::int64_t>> SolveDevices(const Job& job) {
@@ -96,6 +74,10 @@ Job WithValue(Job job, Unknown unknown, std::int64_t value) {
 
 Result<std::optional<std::int64_t>> Solve(const Job& job, Unknown unknown) {
   CHECK(job.device.has_value());
+  if (job.kind == JobKind::kServe) {
+    TRY(const ServingPlan plan, PlanServing(job));
+    return SolveServing(job, plan, unknown);
+  }
   if (!Scales(job, unknown)) {
     return DoesNotDepend(job, unknown);
   }
@@ -106,19 +88,19 @@ Result<std::optional<std::int64_t>> Solve(const Job& job, Unknown unknown) {
   if (!fits(1)) {
     return std::nullopt;
   }
-  if (fits(kMostElse)) {
+  const std::optional<std::int64_t> last = LastFrom(1, kMostElse, fits);
+  if (!last) {
     return DoesNotDepend(job, unknown);
   }
-  return LastThatHolds(1, kMostElse, fits);
+  return last;
 }
 
 Result<Budget> BudgetOf(const Job& job) {
+  if (job.kind == JobKind::kServe) {
+    return BudgetOfServing(job);
+  }
   if (!job.solve) {
-    TRY(Budget budget, PlayedBudget(job));
-    if (budget.serving && job.device && !job.model.network.caches.empty()) {
-      TRY(budget.serving->max_concurrency, Solve(job, Unknown::kConcurrency));
-    }
-    return budget;
+    return PlayedBudget(job);
   }
   TRY(const std::optional<std::int64_t> solution, Solve(job, *job.solve));
   const std::int64_t worst = *job.solve == Unknown::kDevices ? kMostDevices : 1;

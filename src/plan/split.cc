@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
-#include "formats/stored_type.h"
-#include "plan/cache.h"
 
 namespace fourpiles {
 namespace {
@@ -116,36 +114,6 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
                         SharesOf(job).optimizer_state));
   }
   return std::vector<Part>{std::move(part)};
-}
-
-Result<Resident> ServedWeights(const Job& job) {
-  if (!job.serving.weights_as_stored) {
-    return WeightStorages(job.model.network, job.serving.weights_format);
-  }
-  Resident weights;
-  for (const CheckpointTotals::Format& format : job.model.checkpoint->formats) {
-    // A packed weight is named by what its values are: "int4" of "int4, gptq, groups of 128".
-    const StoredType* type = FindStoredType(format.name.substr(0, format.name.find(',')));
-    weights.Add({.pile = Pile::kWeights,
-                 .format = type != nullptr ? type->name : "packed",
-                 .elements = Elements(format.parameters),
-                 .bytes = Exactly(Bytes(format.bytes))},
-                {.what = "tensors in " + format.name,
-                 .formula = "as they lie in the file, scales and the like included",
-                 .source = "the file's header"});
-  }
-  return weights;
-}
-
-Result<std::vector<Part>> SplitServing(const Job& job) {
-  const Network& network = job.model.network;
-  TRY(Resident resident, ServedWeights(job));
-  TRY(Resident caches, CacheStorages(network, job.serving));
-  resident.Append(std::move(caches));
-  return std::vector<Part>{{.rank = RankName(1),
-                            .network = Share(network),
-                            .resident = std::make_shared<const Resident>(std::move(resident)),
-                            .schedule = ServingSchedule()}};
 }
 
 }  // namespace fourpiles

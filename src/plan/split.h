@@ -23,10 +23,4 @@ enum class LayersPlayed { kAlikeOnce, kEach };
 Result<std::vector<Part>> SplitTraining(const Job& job,
                                         LayersPlayed layers = LayersPlayed::kAlikeOnce);
 
-// Weights that are served: in the job's format, or a file's tensors as they lie.
-Result<Resident> ServedWeights(const Job& job);
-
-// The one part of serving on one device: weights, and the caches of all requests.
-Result<std::vector<Part>> SplitServing(const Job& job);
-
 }  // namespace fourpiles

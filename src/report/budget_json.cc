@@ -76,15 +76,54 @@ Json ServingJson(const Budget& budget) {
     return {};
   }
   const ServingFigures& figures = *budget.serving;
+  Json::Array contexts;
+  for (const ContextRow& row : figures.contexts) {
+    contexts.emplace_back(
+        Json::Object{{"concurrency", row.concurrency}, {"context_length", row.context_length}});
+  }
+  Json::Object log;
+  for (const EngineFigure& figure : figures.log) {
+    log.emplace_back(figure.id, figure.unit == "x" ? Json(figure.value)
+                                                   : Json(static_cast<std::int64_t>(figure.value)));
+  }
+  const std::optional<CachePool>& pool = figures.pool;
   return Json::Object{
       {"cache_bytes_per_token", BytesJson(figures.cache_per_token)},
       {"state_bytes_per_request", BytesJson(figures.state_per_request)},
       {"cache_tokens", figures.cache_tokens},
-      {"blocks", Json()},
-      {"block_tokens", Json()},
+      {"pool_bytes", pool ? BytesJson(pool->bytes) : Json()},
+      {"blocks", pool ? Json(pool->blocks) : Json()},
+      {"block_tokens", pool ? Json(pool->block_tokens) : Json()},
       {"max_concurrency", figures.max_concurrency ? Json(*figures.max_concurrency) : Json()},
-      {"gpu_layers", Json()},
-      {"context_length", budget.job.serving.context_length}};
+      {"gpu_layers", figures.gpu_layers ? Json(*figures.gpu_layers) : Json()},
+      {"context_length", budget.job.serving.context_length},
+      {"contexts", std::move(contexts)},
+      {"log", std::move(log)}};
+}
+
+Json RanksJson(const Budget& budget) {
+  Json::Array ranks;
+  for (const RankBudget& rank : budget.ranks) {
+    Json::Object piles;
+    for (const auto& [pile, bytes] : rank.piles) {
+      piles.emplace_back(Name(pile), BytesJson(bytes));
+    }
+    ranks.emplace_back(Json::Object{{"rank", rank.rank},
+                                    {"ranks", rank.ranks},
+                                    {"piles", std::move(piles)},
+                                    {"total_bytes", BandJson(rank.total)}});
+  }
+  return ranks;
+}
+
+Json AdviceJson(const Budget& budget) {
+  Json::Array list;
+  for (const Advice& advice : budget.advice) {
+    list.emplace_back(Json::Object{{"change", advice.change},
+                                   {"saves_bytes", BytesJson(advice.saves)},
+                                   {"costs", advice.costs}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -125,12 +164,13 @@ Json::Object BudgetJson(const Budget& budget, const BudgetStyle& style) {
   };
   if (serving) {
     json.emplace_back("serving", ServingJson(budget));
+    json.emplace_back("ranks", RanksJson(budget));
   }
   json.emplace_back("lines", LinesJson(LinesAt(budget.tape, Place::kDevice, budget.peak.moment)));
   if (style.explain) {
     AddExplanation(budget, json);
   }
-  json.emplace_back("advice", Json::Array());
+  json.emplace_back("advice", AdviceJson(budget));
   json.emplace_back("warnings", TextsJson(budget.warnings));
   json.emplace_back("unknowns", TextsJson(budget.unknowns));
   return json;

@@ -50,6 +50,47 @@ std::string PileTable(const Budget& budget, const BudgetStyle& style) {
   return InColumns(rows, {.indent = "  ", .right = {1}});
 }
 
+// Every kind of device, where there are several.
+std::string RankTable(const Budget& budget, const BudgetStyle& style) {
+  if (budget.ranks.size() < 2) {
+    return "";
+  }
+  const std::vector<Pile> piles = PilesOf(budget);
+  std::vector<std::string> heading = {"device"};
+  std::vector<std::size_t> right;
+  for (const Pile pile : piles) {
+    heading.push_back(PileWords(pile));
+    right.push_back(right.size() + 1);
+  }
+  heading.emplace_back("in all");
+  right.push_back(right.size() + 1);
+  std::vector<std::vector<std::string>> rows = {std::move(heading)};
+  for (const RankBudget& rank : budget.ranks) {
+    std::vector<std::string> row = {rank.rank};
+    for (const Pile pile : piles) {
+      row.push_back(PrintBytes(rank.piles.at(pile), style.unit));
+    }
+    row.push_back(PrintBytes(rank.total.expected, style.unit));
+    rows.push_back(std::move(row));
+  }
+  return InColumns(rows, {.indent = "  ", .right = std::move(right)}) + "\n";
+}
+
+// The largest context at each concurrency.
+std::string ContextTableText(const Budget& budget) {
+  if (!budget.serving || budget.serving->contexts.empty()) {
+    return "";
+  }
+  std::vector<std::vector<std::string>> rows = {{"requests"}, {"tokens each"}};
+  std::vector<std::size_t> right;
+  for (const ContextRow& row : budget.serving->contexts) {
+    rows[0].push_back(PrintGrouped(row.concurrency));
+    rows[1].push_back(PrintGrouped(row.context_length));
+    right.push_back(right.size() + 1);
+  }
+  return InColumns(rows, {.indent = "  ", .right = std::move(right)}) + "\n";
+}
+
 }  // namespace
 
 std::string BudgetText(const Budget& budget, const BudgetStyle& style) {
@@ -59,6 +100,7 @@ std::string BudgetText(const Budget& budget, const BudgetStyle& style) {
   if (const std::string verdict = VerdictWords(budget, style); !verdict.empty()) {
     text += verdict + "\n\n";
   }
+  text += RankTable(budget, style) + ContextTableText(budget);
   for (const std::string& remark : Remarks(budget, style)) {
     text += remark + "\n";
   }

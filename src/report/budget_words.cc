@@ -18,6 +18,9 @@ bool IsServing(const Budget& budget) {
 }
 
 std::string DeviceCount(const Budget& budget) {
+  if (budget.ranks.size() > 1) {
+    return fmt::format(", {} of {} devices", budget.worst_rank, budget.job.devices);
+  }
   return budget.job.devices == 1 ? "" : fmt::format(", each of {} devices", budget.job.devices);
 }
 
@@ -49,19 +52,42 @@ std::string ServingWords(const Budget& budget, const BudgetStyle& style) {
     words +=
         fmt::format(", a request {} besides", PrintBytes(figures.state_per_request, style.unit));
   }
-  words += fmt::format("; {} tokens in all.", figures.cache_tokens);
+  words += figures.pool
+               ? fmt::format("; the pool of {} holds {} tokens in {} blocks of {}.",
+                             PrintBytes(figures.pool->bytes, style.unit), figures.pool->tokens,
+                             figures.pool->blocks, figures.pool->block_tokens)
+               : fmt::format("; {} tokens in all.", figures.cache_tokens);
+  if (figures.gpu_layers) {
+    words += fmt::format(" At most {} layers fit the device{}.", *figures.gpu_layers,
+                         budget.job.devices == 1 ? "" : "s");
+  }
   if (figures.max_concurrency) {
     words += fmt::format(" At most {} requests of {} tokens fit.", *figures.max_concurrency,
-                         budget.job.serving.context_length);
+                         TokensOf(budget.job.serving));
   }
   return words;
+}
+
+std::string TotalWords(const Budget& budget, const BudgetStyle& style) {
+  const Band& total = budget.total;
+  const std::string expected = PrintBytes(total.expected, style.unit);
+  return total.low == total.high
+             ? fmt::format("In all {}.", expected)
+             : fmt::format("In all {}, between {} and {}.", expected,
+                           PrintBytes(total.low, style.unit), PrintBytes(total.high, style.unit));
 }
 
 }  // namespace
 
 std::vector<Pile> PilesOf(const Budget& budget) {
   if (IsServing(budget)) {
-    return {Pile::kWeights, Pile::kKvCache};
+    std::vector<Pile> piles = {Pile::kWeights, Pile::kKvCache};
+    for (const Pile pile : {Pile::kWorkspace, Pile::kOverhead}) {
+      if (budget.piles.at(pile) != Bytes(0)) {
+        piles.push_back(pile);
+      }
+    }
+    return piles;
   }
   if (budget.job.training.evaluates) {
     return {Pile::kWeights, Pile::kActivations, Pile::kWorkspace};
@@ -107,13 +133,14 @@ std::string Title(const Budget& budget) {
 std::string SettingsWords(const Budget& budget) {
   if (IsServing(budget)) {
     const ServingJob& serving = budget.job.serving;
-    return fmt::format(
+    std::string words = fmt::format(
         "weights {}, cache {}, {} request{} × {} tokens",
-        serving.weights_as_stored ? "as stored" : serving.weights_format.name,
-        serving.key_format.name == serving.value_format.name
-            ? std::string(serving.key_format.name)
-            : fmt::format("{} and {}", serving.key_format.name, serving.value_format.name),
-        serving.concurrency, serving.concurrency == 1 ? "" : "s", serving.context_length);
+        serving.weights.as_stored ? "as stored" : serving.weights.name,
+        serving.key_format == serving.value_format
+            ? std::string(serving.key_format->name)
+            : fmt::format("{} and {}", serving.key_format->name, serving.value_format->name),
+        serving.concurrency, serving.concurrency == 1 ? "" : "s", TokensOf(serving));
+    return serving.engine ? serving.engine->names.id + ", " + words : words;
   }
   const TrainingJob& training = budget.job.training;
   const std::string batch = fmt::format("micro-batch {} × {} tokens", training.micro_batch_size,
@@ -162,6 +189,13 @@ std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style)
   }
   if (budget.serving) {
     remarks.push_back(ServingWords(budget, style));
+  }
+  if (budget.serving && budget.job.serving.engine) {
+    remarks.push_back(TotalWords(budget, style));
+  }
+  for (const Advice& advice : budget.advice) {
+    remarks.push_back(fmt::format("Saves {}: {} ({}).", PrintBytes(advice.saves, style.unit),
+                                  advice.change, advice.costs));
   }
   if (budget.file) {
     remarks.push_back(FileWords(*budget.file, style));

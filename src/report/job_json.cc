@@ -15,6 +15,14 @@ Json OfCount(const Job& job, std::optional<std::int64_t> value) {
   return job.bare_count && value ? Json(*value) : Json();
 }
 
+Json OrNull(const std::optional<std::int64_t>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json IfTrue(bool flag) {
+  return flag ? Json(true) : Json();
+}
+
 // As the settings take them.
 Json Word(const std::optional<LossKind>& loss, std::int64_t chunks) {
   if (!loss) {
@@ -60,15 +68,40 @@ constexpr Row kRows[] = {
     {"optimizer_kernels", [](const Job& j) { return Json(Name(j.training.step_kernels)); }},
     {"adapter",
      [](const Job& j) {
-       return j.training.adapter ? Json(AdapterSpec(*j.training.adapter)) : Json();
+       const auto& adapter = j.kind == JobKind::kServe ? j.serving.adapter : j.training.adapter;
+       return adapter ? Json(AdapterSpec(*adapter)) : Json();
      }},
     {"evaluate", [](const Job& j) { return j.training.evaluates ? Json(true) : Json(); }},
-    {"weights_format",
+    {"engine",
+     [](const Job& j) { return j.serving.engine ? Json(j.serving.engine->names.id) : Json(); }},
+    {"engine_version",
+     [](const Job& j) { return j.serving.engine ? Json(j.serving.version.id) : Json(); }},
+    {"weights_format", [](const Job& j) { return Json(j.serving.weights.name); }},
+    {"kv_format_k", [](const Job& j) { return Json(j.serving.key_format->name); }},
+    {"kv_format_v", [](const Job& j) { return Json(j.serving.value_format->name); }},
+    {"memory_utilization",
      [](const Job& j) {
-       return Json(j.serving.weights_as_stored ? "stored" : j.serving.weights_format.name);
+       const auto& engine = j.serving.engine;
+       return engine && engine->memory_utilization ? Json(j.serving.memory_utilization) : Json();
      }},
-    {"kv_format_k", [](const Job& j) { return Json(j.serving.key_format.name); }},
-    {"kv_format_v", [](const Job& j) { return Json(j.serving.value_format.name); }},
+    {"ubatch", [](const Job& j) { return OrNull(j.serving.micro_batch); }},
+    {"max_num_seqs", [](const Job& j) { return OrNull(j.serving.max_num_seqs); }},
+    {"gpu_layers", [](const Job& j) { return OrNull(j.serving.gpu_layers); }},
+    {"experts_on_host", [](const Job& j) { return IfTrue(j.serving.experts_on_host); }},
+    {"flash_attention",
+     [](const Job& j) {
+       const bool told = j.serving.engine && j.serving.engine->names.id == "llama.cpp";
+       return told ? Json(j.serving.flash_attention ? "on" : "off") : Json();
+     }},
+    {"kv_unified", [](const Job& j) { return IfTrue(j.serving.unified); }},
+    {"swa_full", [](const Job& j) { return IfTrue(j.serving.full_windows); }},
+    {"draft", [](const Job& j) { return j.serving.draft ? Json(j.serving.draft->name) : Json(); }},
+    {"adapters",
+     [](const Job& j) { return j.serving.adapter ? Json(j.serving.adapters) : Json(); }},
+    {"image_tokens", [](const Job& j) { return Json(j.serving.image_tokens); }},
+    {"tensor_parallel", [](const Job& j) { return Json(j.serving.layout.tensor); }},
+    {"pipeline_parallel", [](const Job& j) { return Json(j.serving.layout.pipeline); }},
+    {"expert_parallel", [](const Job& j) { return Json(j.serving.layout.expert); }},
     {"context_length", [](const Job& j) { return Json(j.serving.context_length); }},
     {"concurrency", [](const Job& j) { return Json(j.serving.concurrency); }},
     {"device",

@@ -1,0 +1,15 @@
+#pragma once
+
+// Single changes of a job that lower what its worst device holds, what each saves, and what it
+// costs. A change is told as it is typed.
+
+#include <vector>
+
+#include "plan/budget.h"
+
+namespace fourpiles {
+
+// Other formats of the weights and of the cache that the engine has, largest saving first.
+std::vector<Advice> ServingAdvice(const Budget& budget);
+
+}  // namespace fourpiles

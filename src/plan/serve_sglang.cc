@@ -1,0 +1,162 @@
+// SGLang on one kind of rank: plan/sglang.h has its rules. Activations and graphs live in the share
+// of the memory that the pool does not take.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "plan/cache.h"
+#include "plan/paged_cache.h"
+#include "plan/serving_rank.h"
+#include "plan/sglang.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr double kWindowRatio = 0.8;  // server_args.py, swa_full_tokens_ratio
+constexpr double kStateRatio = 0.9;   // server_args.py, mamba_full_memory_ratio
+
+// Bytes of one token in the layers with and without a window, and of one request's states.
+struct Cells {
+  std::int64_t full = 0;
+  std::int64_t window = 0;
+  std::int64_t window_tokens = 0;  // the longest
+  std::int64_t state = 0;
+};
+
+// Indexer keys of sparse attention: 8 bits and a float32 scale for each 128 (memory_pool.py,
+// NSATokenToKVPool).
+std::int64_t TokenBytesOf(const Cache& cache, const CacheFormats& formats) {
+  const std::int64_t index = cache.index_elements_per_token;
+  return OrLargest(StorageBytes(cache.key_elements_per_token, *formats.key) +
+                   StorageBytes(cache.value_elements_per_token, *formats.value) + index +
+                   (index + 127) / 128 * 4);
+}
+
+Cells CellsOf(const std::vector<Cache>& caches, const CacheFormats& formats) {
+  Cells cells;
+  for (const Cache& cache : caches) {
+    (cache.window ? cells.window : cells.full) += TokenBytesOf(cache, formats);
+    cells.window_tokens = std::max(cells.window_tokens, cache.window.value_or(0));
+    PagedState state = PagedStateOf(cache, 1);
+    state.convolution_bits = formats.convolution->block_bits;
+    cells.state += OrLargest(StateBytes(state));
+  }
+  if (cells.full == 0) {  // windows everywhere: one pool, as if there were none
+    std::swap(cells.full, cells.window);
+  }
+  return cells;
+}
+
+// Tokens of the pool of windows are a share of the others'.
+Checked TokensBytes(const Cells& cells, Checked tokens) {
+  const Checked window = cells.window > 0 ? ShareOf(tokens, kWindowRatio) : Checked(0);
+  return tokens * cells.full + window * cells.window;
+}
+
+// Tokens that the requests need: all of theirs in the full layers, and so many more that the share
+// of the windows' pool holds what their windows do.
+Checked TokensNeeded(const Cells& cells, const RequestLoad& load) {
+  const Checked full = Checked(load.tokens) * load.requests;
+  if (cells.window == 0) {
+    return full;
+  }
+  const Checked windows = Checked(std::min(load.tokens, cells.window_tokens)) * load.requests;
+  const auto least =
+      static_cast<std::int64_t>(static_cast<double>(OrLargest(windows)) / kWindowRatio + 0.5);
+  return Checked(std::max(OrLargest(full), std::min(least, kLargestAmount)));
+}
+
+Result<Resident> RequestsOf(const Cells& cells, const Job& job, const RequestLoad& load) {
+  Resident resident;
+  const Checked tokens = TokensNeeded(cells, load);
+  const Checked bytes = TokensBytes(cells, tokens);
+  const Checked states = Checked(cells.state) * load.requests;
+  if (!bytes.ok() || !states.ok() || !tokens.ok()) {
+    return CacheTooLarge();
+  }
+  const StoredType& format = *job.serving.key_format;
+  if (bytes.value() > 0) {
+    resident.Add(
+        {.pile = Pile::kKvCache,
+         .format = format.name,
+         .elements = Elements(OrLargest(bytes * 8 * format.block_elements) / format.block_bits),
+         .bytes = Exactly(Bytes(bytes.value()))},
+        {.what = "token slots",
+         .formula = cells.window > 0
+                        ? fmt::format("{} tokens × {} bytes, and {} of them × {} in windows",
+                                      tokens.value(), cells.full, kWindowRatio, cells.window)
+                        : fmt::format("{} tokens × {} bytes", tokens.value(), cells.full),
+         .source = "sglang/srt/mem_cache/memory_pool.py"});
+  }
+  if (states.value() > 0) {
+    AddBand(resident, Pile::kKvCache, Exactly(Bytes(states.value())),
+            {.what = "states",
+             .formula = fmt::format("{} requests × {} bytes", load.requests, cells.state),
+             .source = "sglang/srt/mem_cache/memory_pool.py, MambaPool"});
+  }
+  return resident;
+}
+
+struct DeviceMemory {
+  Bytes before = Bytes(0);  // free before the weights are loaded
+  Bytes pool = Bytes(0);
+};
+DeviceMemory MemoryOf(const ServingRank& rank, const Job& job) {
+  const Bytes before = job.device->memory - ExpectedOf(rank.loaded, Pile::kOverhead);
+  const Checked left = ShareOf(before.value(), 1 - job.serving.memory_utilization);
+  const Bytes pool = before - ExpectedOf(rank.loaded, Pile::kWeights) - Bytes(OrLargest(left));
+  return {.before = before, .pool = pool};
+}
+
+// Where there are states, they and the tokens divide what there is.
+CachePool PoolOf(const Cells& cells, Bytes bytes) {
+  CachePool pool = {.bytes = std::max(Bytes(0), bytes)};
+  const double share = cells.state > 0 ? 1 / (1 + kStateRatio) : 1;
+  const double cell =
+      static_cast<double>(cells.full) + kWindowRatio * static_cast<double>(cells.window);
+  if (cell > 0) {
+    pool.tokens = static_cast<std::int64_t>(static_cast<double>(pool.bytes.value()) * share / cell);
+  }
+  pool.blocks = pool.tokens;
+  return pool;
+}
+
+std::vector<EngineFigure> FiguresOf(const ServingRank& rank) {
+  return {
+      {.id = "weights_bytes",
+       .value = static_cast<double>(ExpectedOf(rank.loaded, Pile::kWeights).value()),
+       .unit = "bytes"},
+      {.id = "kv_bytes", .value = static_cast<double>(rank.pool->bytes.value()), .unit = "bytes"},
+      {.id = "cache_tokens", .value = static_cast<double>(rank.pool->tokens), .unit = "tokens"}};
+}
+
+}  // namespace
+
+Result<ServingPlan> PlanSglang(const Job& job) {
+  ServingPlan plan;
+  TRY(plan.ranks, RanksOf(job));
+  for (ServingRank& rank : plan.ranks) {
+    AddRepacking(rank.loaded, job);
+    AddTerm(rank.loaded, job, "cuda_context");
+    std::vector<Cache> caches = rank.network->caches;
+    if (const auto draft = DraftNetwork(job); draft && &rank == &plan.ranks.back()) {
+      caches.insert(caches.end(), draft->caches.begin(), draft->caches.end());
+    }
+    const Cells cells = CellsOf(caches, CacheFormatsOf(job.serving));
+    if (job.device) {
+      const DeviceMemory memory = MemoryOf(rank, job);
+      rank.pool = PoolOf(cells, memory.pool);
+      rank.figures = [](const ServingRank& of, const RequestLoad&) { return FiguresOf(of); };
+      AddLeftFree(rank.loaded,
+                  memory.before - ExpectedOf(rank.loaded, Pile::kWeights) - memory.pool,
+                  fmt::format("free before the load × (1 − {}): activations, graphs",
+                              job.serving.memory_utilization));
+    }
+    rank.requests = [cells, &job](const RequestLoad& load) { return RequestsOf(cells, job, load); };
+  }
+  return plan;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,158 @@
+#include "plan/serving_rank.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "plan/cache.h"
+#include "plan/paged_cache.h"
+
+namespace fourpiles {
+namespace {
+
+std::string RankName(const LayerStage& stage, std::int64_t stages, std::int64_t number,
+                     std::int64_t ranks) {
+  if (stages > 1) {
+    return fmt::format("stage {} of {}, layers {} to {}", number, stages, stage.first,
+                       stage.first + stage.layers - 1);
+  }
+  return ranks == 1 ? "rank 0" : fmt::format("ranks 0 to {}", ranks - 1);
+}
+
+// Draft weights are cut as the model's; the draft runs in one stage, on the last.
+Result<void> AddDraft(ServingRank& rank, const Job& job, const LayerStage& stage) {
+  const std::optional<Network> draft = DraftNetwork(job);
+  if (!draft || !stage.ends) {
+    return {};
+  }
+  ServingJob serving = job.serving;
+  serving.weights = {.scheme = WeightScheme{.plain = serving.compute_format}};
+  TRY(Resident weights,
+      RankWeights(serving, {.model = job.serving.draft.get(), .network = &*draft}));
+  for (StorageText& text : weights.texts) {
+    text.what = "draft model: " + text.what;
+  }
+  rank.loaded.Append(std::move(weights));
+  return {};
+}
+
+}  // namespace
+
+std::optional<Network> DraftNetwork(const Job& job) {
+  if (!job.serving.draft) {
+    return std::nullopt;
+  }
+  const Network& network = job.serving.draft->network;
+  return RankNetwork(network, LayerStagesOf(network, 1).front(), job.serving.layout);
+}
+
+Result<std::vector<ServingRank>> RanksOf(const Job& job) {
+  const ServingLayout& layout = job.serving.layout;
+  const std::vector<LayerStage> stages = LayerStagesOf(job.model.network, layout.pipeline);
+  const std::int64_t alike = layout.tensor * layout.data;
+  const bool cut = layout.tensor * layout.pipeline * layout.expert > 1;
+  std::vector<ServingRank> ranks;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const LayerStage& stage = stages[i];
+    ServingRank rank = {
+        .name = RankName(stage, std::ssize(stages), static_cast<std::int64_t>(i), alike),
+        .ranks = alike};
+    rank.network = std::make_shared<const Network>(
+        cut ? RankNetwork(job.model.network, stage, layout) : job.model.network);
+    TRY(rank.loaded,
+        RankWeights(job.serving,
+                    {.model = &job.model, .network = rank.network.get(), .stage = stage}));
+    TRY(Resident adapters, AdapterWeights(job.serving, *rank.network));
+    rank.loaded.Append(std::move(adapters));
+    TRY_VOID(AddDraft(rank, job, stage));
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+bool KnowsOverheads(const Job& job) {
+  return job.device && !IsSize(*job.device);
+}
+
+void AddBand(Resident& resident, Pile pile, const Band& band, StorageText text) {
+  resident.Add({.pile = pile, .bytes = band}, std::move(text));
+}
+
+void AddTerm(Resident& resident, const Job& job, std::string_view id) {
+  const EngineTerm* term = FindTerm(*job.serving.engine, id);
+  if (term != nullptr && KnowsOverheads(job)) {
+    AddBand(resident, Pile::kOverhead,
+            {Bytes(term->low_bytes), Bytes(term->expected_bytes), Bytes(term->high_bytes)},
+            {.what = term->what, .formula = "measured", .source = term->source});
+  }
+}
+
+Band Times(Checked bytes, const Job& job, std::string_view id) {
+  const EngineRatio* ratio = FindRatio(*job.serving.engine, id);
+  const auto times = [&](double factor) {
+    const double product = static_cast<double>(OrLargest(bytes)) * factor;
+    return Bytes(std::llround(std::min(product, static_cast<double>(kLargestAmount))));
+  };
+  if (ratio == nullptr) {
+    return Exactly(Bytes(OrLargest(bytes)));
+  }
+  return KnowsOverheads(job) ? Band{times(ratio->low), times(ratio->expected), times(ratio->high)}
+                             : Exactly(times(ratio->expected));
+}
+
+void AddLeftFree(Resident& resident, Bytes bytes, std::string_view formula) {
+  if (bytes > Bytes(0)) {
+    AddBand(resident, Pile::kOverhead, Exactly(bytes),
+            {.what = "left free by the engine",
+             .formula = std::string(formula),
+             .source = "--memory-utilization"});
+  }
+}
+
+Bytes ExpectedOf(const Resident& resident) {
+  Bytes sum(0);
+  for (const Storage& storage : resident.storages) {
+    sum += storage.place == Place::kDevice ? storage.bytes.expected : Bytes(0);
+  }
+  return sum;
+}
+
+Bytes ExpectedOf(const Resident& resident, Pile pile) {
+  Bytes sum(0);
+  for (const Storage& storage : resident.storages) {
+    const bool counts = storage.place == Place::kDevice && storage.pile == pile;
+    sum += counts ? storage.bytes.expected : Bytes(0);
+  }
+  return sum;
+}
+
+void AddRepacking(Resident& resident, const Job& job) {
+  const EngineRatio* ratio = FindRatio(*job.serving.engine, "mxfp4_repacked");
+  std::int64_t codes = 0;
+  for (const Storage& storage : resident.storages) {
+    codes += storage.format == "mxfp4" ? storage.bytes.expected.value() : 0;
+  }
+  if (ratio == nullptr || codes == 0) {
+    return;
+  }
+  const Band whole = Times(codes, job, ratio->id);
+  const Bytes once(codes);
+  AddBand(resident, Pile::kWeights, {whole.low - once, whole.expected - once, whole.high - once},
+          {.what = ratio->what, .formula = "share of the experts", .source = ratio->source});
+}
+
+Result<void> AddDraftCaches(Resident& resident, const Job& job, const RequestLoad& load) {
+  const std::optional<Network> draft = DraftNetwork(job);
+  if (!draft) {
+    return {};
+  }
+  TRY(Resident caches, CacheStorages(*draft, CacheFormatsOf(job.serving), load));
+  for (StorageText& text : caches.texts) {
+    text.what = "draft model: " + text.what;
+  }
+  resident.Append(std::move(caches));
+  return {};
+}
+
+}  // namespace fourpiles
