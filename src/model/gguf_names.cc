@@ -275,7 +275,6 @@ constexpr Row kHunyuan[] = {
 constexpr Row kStarcoder2[] = {{"ffn_up", "mlp.c_fc"}, {"ffn_down", "mlp.c_proj"}};
 
 constexpr Row kStableLm[] = {
-    // one tensor has the norms of all heads
     {"attn_q_norm", "self_attn.q_layernorm.norms.{}"},
     {"attn_k_norm", "self_attn.k_layernorm.norms.{}"},
 };
@@ -348,7 +347,7 @@ constexpr Row kNemotronFrame[] = {
     {"output_norm", "backbone.norm_f"},
 };
 constexpr Row kLfm2Frame[] = {
-    // older files name the last norm for where the first would be
+    // the second in older files
     {"output_norm", "model.embedding_norm"},
     {"token_embd_norm", "model.embedding_norm"},
 };
