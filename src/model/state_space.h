@@ -54,7 +54,7 @@ Mamba2 ReadMamba2(Record& config, std::int64_t hidden_size);
 // The rank under the key: a count, or "auto" as without the key.
 std::int64_t ReadRank(Record& config, std::string_view key, std::int64_t hidden_size);
 
-// Mixers whose heads or channels are given by a factor of the width.
+// What a config.json means that leaves them out, in all these families.
 inline constexpr std::int64_t kMambaExpand = 2;
 inline constexpr std::int64_t kMambaKernel = 4;
 
