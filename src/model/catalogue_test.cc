@@ -79,9 +79,9 @@ TEST(ModelCatalogue, ListsTheModelsWithoutATotalAsSuch) {
       EXPECT_FALSE(record.parameters_verified);
     }
   }
-  EXPECT_EQ(without,
-            (std::set<std::string>{"deepseek-v4-flash", "gemma-4-26b-a4b", "kimi-k3",
-                                   "mimo-v2-flash", "nemotron-3-nano-30b-a3b", "nemotron-h-56b"}));
+  EXPECT_EQ(without, (std::set<std::string>{"deepseek-v4-flash", "gemma-4-26b-a4b", "kimi-k3",
+                                            "llama-3.1-nemotron-ultra-253b", "mimo-v2-flash",
+                                            "nemotron-3-nano-30b-a3b", "nemotron-h-56b"}));
 }
 
 // Totals that two public files state (Hugging Face model pages and framework logs).
@@ -116,13 +116,22 @@ TEST(ModelCatalogue, HasTheCacheThatEnginesLogged) {
     std::int64_t windowed;  // of layers that keep a window
   };
   const Case cases[] = {
-      {"llama-3.1-8b", 65'536, 0},          {"llama-2-7b", 262'144, 0},
-      {"qwen3-235b-a22b", 96'256, 0},       {"gemma-2-2b", 26'624, 26'624},
-      {"gemma-3-27b", 40'960, 212'992},     {"gpt-oss-20b", 12'288, 12'288},
-      {"deepseek-v3", 35'136, 0},           {"kimi-k2", 35'136, 0},
-      {"qwen3.5-27b", 32'768, 0},           {"llama-4-scout", 24'576, 73'728},
-      {"gemma-4-26b-a4b", 10'240, 102'400}, {"nemotron-h-56b", 20'480, 0},
+      {"llama-3.1-8b", 65'536, 0},
+      {"llama-2-7b", 262'144, 0},
+      {"qwen3-235b-a22b", 96'256, 0},
+      {"gemma-2-2b", 26'624, 26'624},
+      {"gemma-3-27b", 40'960, 212'992},
+      {"gpt-oss-20b", 12'288, 12'288},
+      {"deepseek-v3", 35'136, 0},
+      {"kimi-k2", 35'136, 0},
+      {"qwen3.5-27b", 32'768, 0},
+      {"llama-4-scout", 24'576, 73'728},
+      {"gemma-4-26b-a4b", 10'240, 102'400},
+      {"nemotron-h-56b", 20'480, 0},
       {"bert-base-uncased", 0, 0},
+      {"falcon-h1-1.5b", 12'288, 0},
+      {"mamba-1.4b", 0, 0},
+      {"llama-3.1-nemotron-ultra-253b", 131'072, 0},
   };
   for (const Case& c : cases) {
     const Result<Model> model = FindModel(c.id);
@@ -141,9 +150,8 @@ TEST(ModelCatalogue, HasTheCacheThatEnginesLogged) {
 // Where no exact total is published, the rounded one of the model's card.
 TEST(ModelCatalogue, ComesCloseToTheRoundedTotals) {
   const std::map<std::string, double> billions = {
-      {"gemma-4-26b-a4b", 25.2},
-      {"mimo-v2-flash", 309},
-      {"nemotron-3-nano-30b-a3b", 31.6},
+      {"gemma-4-26b-a4b", 25.2}, {"llama-3.1-nemotron-ultra-253b", 253.401},
+      {"mimo-v2-flash", 309},    {"nemotron-3-nano-30b-a3b", 31.6},
       {"nemotron-h-56b", 56},
   };
   for (const auto& [id, rounded] : billions) {
@@ -191,11 +199,11 @@ TEST(ModelCatalogue, SuggestsTheNearestName) {
 }
 
 TEST(ModelCatalogue, RefusesByNameAnArchitectureThatItCannotBuild) {
-  const Result<Model> model = FindModel("kimi-k3");
+  const Result<Model> model = FindModel("deepseek-v4-flash");
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().kind, ErrorKind::kInput);
-  EXPECT_EQ(model.error().text.where, "kimi-k3: text_config: model_type");
-  EXPECT_EQ(model.error().text.found, "unknown architecture \"kimi_linear\"");
+  EXPECT_EQ(model.error().text.where, "deepseek-v4-flash: model_type");
+  EXPECT_EQ(model.error().text.found, "unknown architecture \"deepseek_v4\"");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "model/decoder.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,11 +10,9 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::array<std::string_view, 4> kLayerTypes = {"full_attention", "sliding_attention",
-                                                         "chunked_attention", "linear_attention"};
-
 // layer_types, checked; empty where the config has none.
-std::vector<std::string> GivenLayerTypes(Record& config, std::int64_t num_hidden_layers) {
+std::vector<std::string> GivenLayerTypes(Record& config, std::int64_t num_hidden_layers,
+                                         std::span<const std::string_view> known) {
   std::vector<std::string> types = config.Texts("layer_types");
   if (types.empty()) {
     return types;
@@ -27,10 +24,10 @@ std::vector<std::string> GivenLayerTypes(Record& config, std::int64_t num_hidden
     return {};
   }
   for (const std::string& type : types) {
-    if (std::find(kLayerTypes.begin(), kLayerTypes.end(), type) == kLayerTypes.end()) {
+    if (std::ranges::find(known, type) == known.end()) {
       config.Refuse("layer_types",
                     {.found = fmt::format("\"{}\"", type),
-                     .expected = fmt::format("expected {}", fmt::join(kLayerTypes, ", "))});
+                     .expected = fmt::format("expected {}", fmt::join(known, ", "))});
       return {};
     }
   }
@@ -89,15 +86,16 @@ bool AllButEveryFourth(std::int64_t layer) {
 
 std::vector<std::string> ReadLayerTypes(
     Record& config, std::int64_t num_hidden_layers,
-    const std::function<std::string(std::int64_t layer)>& kind_of) {
-  std::vector<std::string> types = GivenLayerTypes(config, num_hidden_layers);
+    const std::function<std::string(std::int64_t layer)>& kind_of,
+    std::span<const std::string_view> known) {
+  std::vector<std::string> types = GivenLayerTypes(config, num_hidden_layers, known);
   for (std::int64_t layer = std::ssize(types); layer < num_hidden_layers; ++layer) {
     types.push_back(kind_of(layer));
   }
   return types;
 }
 
-Windows ReadWindows(Record& config, std::int64_t num_hidden_layers, const SlidingRule& slides,
+Windows ReadWindows(Record& config, std::int64_t num_hidden_layers, const LayerRule& slides,
                     const WindowKey& length) {
   const std::vector<std::string> types =
       ReadLayerTypes(config, num_hidden_layers, [&slides](std::int64_t layer) {

@@ -3,9 +3,11 @@
 // What the decoder-only families have in common: the sizes in a config.json under the names that
 // Llama gave them, which layers see only a window, and the frame around the layers.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +54,10 @@ struct FamilyDefaults {
 
 inline constexpr FamilyDefaults kLlamaDefaults = {};  // and of all that are not below
 inline constexpr FamilyDefaults kCohereDefaults = {.tie_word_embeddings = kTied};
+inline constexpr FamilyDefaults kCohere2Defaults = {.tie_word_embeddings = kTied,
+                                                    .sliding_window = 4096};
+inline constexpr FamilyDefaults kErnie45Defaults = {
+    .tie_word_embeddings = kTied, .num_key_value_heads = 2, .head_dim = 128};
 inline constexpr FamilyDefaults kGemmaDefaults = {.tie_word_embeddings = kTied, .head_dim = 256};
 inline constexpr FamilyDefaults kGemma2Defaults = {
     .tie_word_embeddings = kTied, .head_dim = 256, .sliding_window = 4096};
@@ -64,9 +70,17 @@ inline constexpr FamilyDefaults kGemma3Defaults = {.tie_word_embeddings = kTied,
 inline constexpr FamilyDefaults kGemma4Defaults = {.tie_word_embeddings = kTied};
 inline constexpr FamilyDefaults kGptOssDefaults = {
     .head_dim = 64, .sliding_window = 128, .num_local_experts = 128};
+inline constexpr FamilyDefaults kJambaDefaults = {.num_key_value_heads = 8};
+inline constexpr FamilyDefaults kLfm2Defaults = {.tie_word_embeddings = kTied,
+                                                 .num_key_value_heads = 8};
 inline constexpr FamilyDefaults kMixtralDefaults = {.num_local_experts = 8};
 inline constexpr FamilyDefaults kOlmo3Defaults = {.sliding_window = 4096};
 inline constexpr FamilyDefaults kQwen3Defaults = {.head_dim = 128};
+inline constexpr FamilyDefaults kSeedOssDefaults = {.head_dim = 128};
+inline constexpr FamilyDefaults kSmolLm3Defaults = {.tie_word_embeddings = kTied,
+                                                    .num_key_value_heads = 4};
+inline constexpr FamilyDefaults kStarcoder2Defaults = {.tie_word_embeddings = kTied,
+                                                       .num_key_value_heads = 2};
 
 // The count under `key`, else the family's default, else a refusal.
 std::int64_t CountOrDefault(Record& config, std::string_view key,
@@ -85,8 +99,8 @@ void RequireDivisor(Record& config, std::string_view key, std::int64_t part, con
 // The heads alone.
 Heads ReadHeads(Record& config, const FamilyDefaults& defaults = kLlamaDefaults);
 
-// Which layers see a window when there are no layer_types.
-using SlidingRule = std::function<bool(std::int64_t layer)>;
+// Some of the layers: those that see a window when there are no layer_types.
+using LayerRule = std::function<bool(std::int64_t layer)>;
 bool EveryOtherLayer(std::int64_t layer);    // 0, 2, 4 …
 bool AllButEveryFourth(std::int64_t layer);  // not 3, 7, 11 …
 
@@ -98,17 +112,21 @@ struct WindowKey {
 
 // For each layer its window, in tokens: by layer_types, else where the rule says so.
 using Windows = std::vector<std::optional<std::int64_t>>;
-Windows ReadWindows(Record& config, std::int64_t num_hidden_layers, const SlidingRule& slides,
+Windows ReadWindows(Record& config, std::int64_t num_hidden_layers, const LayerRule& slides,
                     const WindowKey& length = {});
 
 // sliding_window in every layer, where the config has it; none where it has not.
 Windows WindowsWhereGiven(Record& config, std::int64_t num_hidden_layers);
 
-// For each layer its kind, "full_attention", "sliding_attention", "chunked_attention" or
-// "linear_attention": by layer_types, else what `kind_of` says.
+// The kinds of layers that a family may name in layer_types.
+inline constexpr std::array<std::string_view, 4> kAttentionTypes = {
+    "full_attention", "sliding_attention", "chunked_attention", "linear_attention"};
+
+// For each layer its kind: by layer_types, else what `kind_of` says.
 std::vector<std::string> ReadLayerTypes(
     Record& config, std::int64_t num_hidden_layers,
-    const std::function<std::string(std::int64_t layer)>& kind_of);
+    const std::function<std::string(std::int64_t layer)>& kind_of,
+    std::span<const std::string_view> known = kAttentionTypes);
 
 // What stands before and after the layers.
 struct Frame {

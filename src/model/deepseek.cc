@@ -4,6 +4,8 @@
 // Names and shapes: deepseek-ai/DeepSeek-V3 modeling_deepseek.py; DeepSeek-AI 2024, "DeepSeek-V2",
 // section 2.1. The indexer of sparse attention: deepseek-ai/DeepSeek-V3.2-Exp inference/model.py.
 
+#include "model/deepseek.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -12,19 +14,8 @@
 #include "model/mixture.h"
 
 namespace fourpiles {
-namespace {
 
-struct LatentAttention {
-  std::int64_t hidden_size = 1;
-  std::int64_t heads = 1;
-  std::optional<std::int64_t> q_lora_rank = {};  // absent: queries come straight from the input
-  std::int64_t kv_lora_rank = 1;
-  std::int64_t qk_nope_head_dim = 1;
-  std::int64_t qk_rope_head_dim = 1;
-  std::int64_t v_head_dim = 1;
-};
-
-LatentAttention ReadAttention(Record& config) {
+LatentAttention ReadLatentAttention(Record& config) {
   return {.hidden_size = config.Count("hidden_size"),
           .heads = config.Count("num_attention_heads"),
           .q_lora_rank = config.OptionalCount("q_lora_rank"),
@@ -54,6 +45,12 @@ Parameters Attention(const LatentAttention& sizes) {
          Linear({sizes.hidden_size, sizes.heads * sizes.v_head_dim}, Divide::kInputs));
   return attention;
 }
+
+Cache CacheOf(const LatentAttention& sizes) {
+  return {.key_elements_per_token = sizes.kv_lora_rank + sizes.qk_rope_head_dim};
+}
+
+namespace {
 
 // Chooses the tokens that sparse attention reads. It keeps a key a token of its own.
 struct Indexer {
@@ -163,7 +160,7 @@ std::vector<bool> LayersWithIndexer(Record& config, std::int64_t num_hidden_laye
 }
 
 Network Deepseek(Record& config, const Generation& generation) {
-  const LatentAttention sizes = ReadAttention(config);
+  const LatentAttention sizes = ReadLatentAttention(config);
   const Decoder decoder = {.heads = {.hidden_size = sizes.hidden_size},
                            .num_hidden_layers = config.Count("num_hidden_layers", kLayers),
                            .vocab_size = config.Count("vocab_size"),
@@ -176,7 +173,7 @@ Network Deepseek(Record& config, const Generation& generation) {
   const PartFlow attention = FlowOf(sizes, ReadAttentionFlow(config).shape);
   Network network = DecoderNetwork(decoder, {}, [&](std::int64_t number) {
     Layer layer;
-    layer.cache = {.key_elements_per_token = sizes.kv_lora_rank + sizes.qk_rope_head_dim};
+    layer.cache = CacheOf(sizes);
     Append(layer.parameters, "self_attn", Attention(sizes));
     if (indexed[static_cast<std::size_t>(number)]) {
       Append(layer.parameters, "self_attn.indexer", IndexerParameters(indexer, sizes));

@@ -116,6 +116,62 @@ constexpr KnownModel kKnownModels[] = {
          "n_shared_experts": 2, "first_k_dense_replace": 1, "moe_layer_freq": 1,
          "topk_method": "group_limited_greedy", "vocab_size": 102400})",
      235'741'434'880},
+    {"CohereForAI/c4ai-command-r7b-12-2024",
+     R"({"model_type": "cohere2", "hidden_size": 4096, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+         "sliding_window": 4096, "sliding_window_pattern": 4, "vocab_size": 256000})",
+     8'028'033'024},
+    {"ibm-granite/granite-3.1-8b-instruct",
+     R"({"model_type": "granite", "hidden_size": 4096, "num_hidden_layers": 40,
+         "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 12800,
+         "vocab_size": 49155, "tie_word_embeddings": true})",
+     8'170'848'256},
+    {"ibm-granite/granite-guardian-3.2-3b-a800m",
+     R"({"model_type": "granitemoe", "hidden_size": 1536, "num_hidden_layers": 32,
+         "num_attention_heads": 24, "num_key_value_heads": 8, "intermediate_size": 512,
+         "num_local_experts": 40, "num_experts_per_tok": 8, "vocab_size": 49155,
+         "tie_word_embeddings": true})",
+     3'298'793'472},
+    {"HuggingFaceTB/SmolLM3-3B",
+     R"({"model_type": "smollm3", "hidden_size": 2048, "num_hidden_layers": 36,
+         "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 11008,
+         "vocab_size": 128256})",
+     3'075'098'624},
+    {"LGAI-EXAONE/EXAONE-4.0-32B",
+     R"({"model_type": "exaone4", "hidden_size": 5120, "num_hidden_layers": 64,
+         "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+         "intermediate_size": 27392, "sliding_window": 4096, "vocab_size": 102400})",
+     32'003'216'384},
+    {"ByteDance-Seed/Seed-OSS-36B-Instruct",
+     R"({"model_type": "seed_oss", "hidden_size": 5120, "num_hidden_layers": 64,
+         "num_attention_heads": 80, "num_key_value_heads": 8, "head_dim": 128,
+         "intermediate_size": 27648, "attention_bias": true, "attention_out_bias": false,
+         "vocab_size": 155136})",
+     36'151'104'512},
+    {"baidu/ERNIE-4.5-0.3B-PT",
+     R"({"model_type": "ernie4_5", "hidden_size": 1024, "num_hidden_layers": 18,
+         "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 128,
+         "intermediate_size": 3072, "vocab_size": 103424})",
+     360'748'032},
+    {"bigcode/starcoderbase-1b",
+     R"({"model_type": "gpt_bigcode", "n_embd": 2048, "n_layer": 24, "n_head": 16,
+         "n_inner": 8192, "n_positions": 8192, "multi_query": true, "vocab_size": 49152})",
+     1'137'207'296},
+    {"bigcode/starcoder2-3b",
+     R"({"model_type": "starcoder2", "hidden_size": 3072, "num_hidden_layers": 30,
+         "num_attention_heads": 24, "num_key_value_heads": 2, "intermediate_size": 12288,
+         "use_bias": true, "sliding_window": 4096, "vocab_size": 49152})",
+     3'030'371'328},
+    {"stabilityai/stablelm-2-1_6b",
+     R"({"model_type": "stablelm", "hidden_size": 2048, "num_hidden_layers": 24,
+         "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 5632,
+         "use_qkv_bias": true, "vocab_size": 100352})",
+     1'644'515'328},
+    {"stabilityai/stablelm-2-12b",
+     R"({"model_type": "stablelm", "hidden_size": 5120, "num_hidden_layers": 40,
+         "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 13824,
+         "qk_layernorm": true, "use_parallel_residual": true, "vocab_size": 100352})",
+     12'143'185'920},
     {"google-bert/bert-large-uncased without a head",
      R"({"architectures": ["BertModel"], "model_type": "bert", "hidden_size": 1024,
          "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
@@ -127,6 +183,19 @@ constexpr KnownModel kKnownModels[] = {
          "image_size": 224, "patch_size": 16, "num_channels": 3})",
      86'389'248},
 };
+
+// Hunyuan-7B by hand: words of 128167 x 4096, 32 layers of (2 x 4096 + 2 x 1024) x 4096 attention,
+// 3 x 14336 x 4096 feed-forward, two norms of 4096 and two of 128; a norm. Its page says 7.50 B.
+TEST(NetworkFromConfig, NormsQueriesAndKeysOfHunyuan) {
+  const Result<Network> network = FromText(
+      R"({"model_type": "hunyuan_v1_dense", "hidden_size": 4096, "num_hidden_layers": 32,
+          "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+          "intermediate_size": 14336, "vocab_size": 128167, "tie_word_embeddings": true})");
+  ASSERT_TRUE(network) << Message(network.error());
+  EXPECT_EQ(
+      ParameterCount(*network),
+      128'167LL * 4096 + 32 * (10'240LL * 4096 + 3LL * 14'336 * 4096 + 2 * 4096 + 256) + 4096);
+}
 
 TEST(NetworkFromConfig, GivesTheTotalsOfKnownModels) {
   for (const KnownModel& known : kKnownModels) {
@@ -305,7 +374,7 @@ TEST(NetworkFromConfig, RefusesAnUnknownArchitectureByName) {
   const std::string message = RefusalOf(Llama("model_type", "\"lama\""));
   EXPECT_TRUE(message.starts_with(
       "error: config.json: model_type: unknown architecture \"lama\", expected one of those known "
-      "here\nhint: known: bert, bloom, "))
+      "here\nhint: known: bamba, bert, bloom, "))
       << message;
   for (const std::string_view known : KnownModelTypes()) {
     EXPECT_NE(message.find(known), std::string::npos);

@@ -22,36 +22,56 @@ namespace {
 
 void Nothing(GgufSource& /*gguf*/) {}
 
+enum class Heads {
+  kEven,
+  kUneven,  // layers have key-value heads and widths of their own, which `read` reads
+  kNone,    // no attention; a file may say 0
+};
+
 struct Row {
   std::string_view architecture;
   std::string_view model_type;
   void (*read)(GgufSource& gguf);
-  // Layers have key-value heads of their own number, which `read` reads.
-  bool uneven_heads = false;
+  Heads heads = Heads::kEven;
 };
 
 // Sorted by name.
 constexpr Row kRows[] = {
     {"bert", "bert", ReadBert},
     {"bloom", "bloom", ReadBloom},
+    {"cohere2", "cohere2", Nothing},
     {"command-r", "cohere", ReadCohere},
+    {"deci", "nemotron-nas", ReadDeci, Heads::kUneven},
     {"deepseek2", "deepseek_v3", ReadDeepseek},
     {"deepseek32", "deepseek_v32", ReadDeepseekIndexed},
+    {"ernie4_5", "ernie4_5", Nothing},
+    {"exaone4", "exaone4", Nothing},
     {"falcon", "falcon", ReadFalcon},
+    {"falcon-h1", "falcon_h1", ReadFalconH1},
     {"gemma", "gemma", Nothing},
     {"gemma2", "gemma2", Nothing},
     {"gemma3", "gemma3_text", Nothing},
-    {"gemma4", "gemma4_text", ReadGemma4, true},
+    {"gemma4", "gemma4_text", ReadGemma4, Heads::kUneven},
     {"glm-dsa", "glm_moe_dsa", ReadDeepseekIndexed},
     {"glm4", "glm4", ReadGlm4},
     {"gpt-oss", "gpt_oss", ReadGptOss},
     {"gpt2", "gpt2", ReadGpt2},
     {"gptneox", "gpt_neox", ReadGptNeox},
+    {"granite", "granite", PutBiases},
+    {"granitehybrid", "granitemoehybrid", ReadGraniteHybrid},
+    {"granitemoe", "granitemoe", ReadGraniteExperts},
+    {"hunyuan-dense", "hunyuan_v1_dense", PutBiases},
+    {"jamba", "jamba", ReadJamba},
+    {"kimi-linear", "kimi_linear", ReadKimiLinear},
+    {"lfm2", "lfm2", ReadLfm2},
     {"llama", "llama", ReadLlama},
     {"llama4", "llama4_text", ReadLlama4},
-    {"mimo2", "mimo_v2_flash", ReadMimo2, true},
+    {"mamba", "mamba", ReadMamba, Heads::kNone},
+    {"mamba2", "mamba2", ReadMamba2, Heads::kNone},
+    {"mimo2", "mimo_v2_flash", ReadMimo2, Heads::kUneven},
     {"minimax-m2", "minimax_m2", ReadMinimaxM2},
     {"mistral3", "ministral3", Nothing},
+    {"nemotron", "nemotron", ReadGlm4},
     {"nemotron_h", "nemotron_h", ReadNemotronH},
     {"nemotron_h_moe", "nemotron_h", ReadNemotronH},
     {"olmo2", "olmo2", ReadOlmo2},
@@ -68,6 +88,11 @@ constexpr Row kRows[] = {
     {"qwen3next", "qwen3_next", ReadQwenLinearExperts},
     {"qwen3vl", "qwen3_vl_text", ReadQwen3},
     {"qwen3vlmoe", "qwen3_vl_moe_text", ReadQwen3Experts},
+    {"seed_oss", "seed_oss", ReadSeedOss},
+    {"smollm3", "smollm3", PutBiases},
+    {"stablelm", "stablelm", ReadStableLm},
+    {"starcoder", "gpt_bigcode", ReadStarcoder},
+    {"starcoder2", "starcoder2", ReadStarcoder2},
 };
 
 // The rows of the embedding: vocabularies are padded, and some files have no tokenizer.
@@ -84,17 +109,13 @@ std::optional<std::int64_t> VocabularyOf(GgufSource& gguf,
   return tokens == nullptr ? std::nullopt : std::optional(tokens->array_length);
 }
 
-void PutCommon(GgufSource& gguf, const Row& row) {
-  gguf.Put("model_type", row.model_type);
-  const std::int64_t hidden_size = gguf.Count("embedding_length");
-  gguf.Put("hidden_size", hidden_size);
-  gguf.Put("num_hidden_layers", gguf.Layers());
+void PutAttention(GgufSource& gguf, const Row& row, std::int64_t hidden_size) {
   const std::int64_t heads = gguf.OfAllLayers("attention.head_count").value_or(0);
   if (heads == 0) {
     gguf.Count("attention.head_count");  // refused for what it is
   }
   gguf.Put("num_attention_heads", heads);
-  if (!row.uneven_heads) {
+  if (row.heads == Heads::kEven) {
     gguf.PutIfKnown("num_key_value_heads", gguf.OfAllLayers("attention.head_count_kv"));
     gguf.PutIfKnown("intermediate_size", gguf.OfAllLayers("feed_forward_length"));
   } else if (const auto widths = gguf.PerLayer("feed_forward_length"); !widths.empty()) {
@@ -104,6 +125,16 @@ void PutCommon(GgufSource& gguf, const Row& row) {
     gguf.Put("head_dim", *head_dim);
   } else if (heads > 0 && hidden_size % heads == 0) {
     gguf.Put("head_dim", hidden_size / heads);
+  }
+}
+
+void PutCommon(GgufSource& gguf, const Row& row) {
+  gguf.Put("model_type", row.model_type);
+  const std::int64_t hidden_size = gguf.Count("embedding_length");
+  gguf.Put("hidden_size", hidden_size);
+  gguf.Put("num_hidden_layers", gguf.Layers());
+  if (row.heads != Heads::kNone) {
+    PutAttention(gguf, row, hidden_size);
   }
   gguf.PutIfKnown("max_position_embeddings", gguf.OptionalCount("context_length"));
   gguf.PutIfKnown("sliding_window", gguf.OptionalCount("attention.sliding_window"));

@@ -340,7 +340,11 @@ TEST(GgufConfig, EveryArchitectureHasANetwork) {
                                                        {"ssm.inner_size", 64},
                                                        {"ssm.state_size", 8},
                                                        {"ssm.time_step_rank", 8},
-                                                       {"ssm.group_count", 2}};
+                                                       {"ssm.group_count", 2},
+                                                       {"attention.key_length_mla", 16},
+                                                       {"attention.value_length_mla", 16},
+                                                       {"kda.head_dim", 16},
+                                                       {"shortconv.l_cache", 3}};
     std::vector<MetadataEntry> metadata = {{.key = "general.architecture", .value = architecture}};
     for (const auto& [key, value] : values) {
       metadata.push_back({.key = fmt::format("{}.{}", architecture, key), .value = value});

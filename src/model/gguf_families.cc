@@ -28,12 +28,13 @@ void PutRotatedShare(GgufSource& gguf, std::string_view key) {
   }
 }
 
+}  // namespace
+
 void PutBiases(GgufSource& gguf) {
   gguf.Put("attention_bias", gguf.HasTensor("blk.0.attn_q.bias"));
   gguf.Put("mlp_bias", gguf.HasTensor("blk.0.ffn_up.bias"));
 }
 
-// How many experts there are under `key`, and how many of them a token takes.
 void PutExpertCounts(GgufSource& gguf, std::string_view key) {
   gguf.Put(key, gguf.Count("expert_count", kExperts));
   gguf.PutIfKnown("num_experts_per_tok", gguf.OptionalCount("expert_used_count"));
@@ -42,7 +43,6 @@ void PutExpertCounts(GgufSource& gguf, std::string_view key) {
   }
 }
 
-// Older files lack the key; the tensors tell.
 void PutExpertWidth(GgufSource& gguf, std::string_view key) {
   auto width = gguf.OptionalCount("expert_feed_forward_length");
   gguf.PutIfKnown(key, width ? width : gguf.WidthOf("ffn_down_exps.weight"));
@@ -52,8 +52,6 @@ void PutSharedExpertWidth(GgufSource& gguf, std::string_view key) {
   auto width = gguf.OptionalCount("expert_shared_feed_forward_length");
   gguf.PutIfKnown(key, width ? width : gguf.WidthOf("ffn_down_shexp.weight"));
 }
-
-}  // namespace
 
 // The architecture "llama" is Llama's, Mistral's and Mixtral's. It has no windows (llama.cpp).
 void ReadLlama(GgufSource& gguf) {
@@ -121,6 +119,7 @@ void ReadRotatedShare(GgufSource& gguf) {
   PutRotatedShare(gguf, "partial_rotary_factor");
 }
 
+// GLM-4 and Nemotron-4.
 void ReadGlm4(GgufSource& gguf) {
   PutBiases(gguf);
   ReadRotatedShare(gguf);
@@ -140,6 +139,26 @@ void ReadGpt2(GgufSource& gguf) {
   gguf.Put("n_positions", positions != nullptr && !positions->shape.empty()
                               ? positions->shape.front()
                               : gguf.Count("context_length"));
+}
+
+void ReadStarcoder(GgufSource& gguf) {
+  ReadGpt2(gguf);
+  gguf.Put("multi_query", gguf.OfAllLayers("attention.head_count_kv") == 1);
+}
+
+void ReadStarcoder2(GgufSource& gguf) {
+  gguf.Put("use_bias", gguf.HasTensor("blk.0.attn_q.bias"));
+}
+
+void ReadStableLm(GgufSource& gguf) {
+  gguf.Put("use_qkv_bias", gguf.HasTensor("blk.0.attn_q.bias"));
+  gguf.Put("qk_layernorm", gguf.HasTensor("blk.0.attn_q_norm.weight"));
+  gguf.Put("use_parallel_residual", gguf.OptionalFlag("use_parallel_residual").value_or(false));
+}
+
+void ReadSeedOss(GgufSource& gguf) {
+  PutBiases(gguf);
+  gguf.Put("attention_out_bias", gguf.HasTensor("blk.0.attn_output.bias"));
 }
 
 void ReadGptNeox(GgufSource& gguf) {
@@ -306,44 +325,6 @@ void ReadMimo2(GgufSource& gguf) {
   }
   PutExpertCounts(gguf, "n_routed_experts");
   PutExpertWidth(gguf, "moe_intermediate_size");
-}
-
-namespace {
-
-// One letter a layer, by the tensors that it has.
-std::string NemotronPattern(const GgufSource& gguf) {
-  std::string pattern;
-  for (std::int64_t layer = 0; layer < gguf.Layers(); ++layer) {
-    pattern += gguf.LayerHas(layer, "ssm_in.weight")         ? 'M'
-               : gguf.LayerHas(layer, "attn_q.weight")       ? '*'
-               : gguf.LayerHas(layer, "ffn_gate_inp.weight") ? 'E'
-                                                             : '-';
-  }
-  return pattern;
-}
-
-}  // namespace
-
-void ReadNemotronH(GgufSource& gguf) {
-  const std::int64_t heads = gguf.Count("ssm.time_step_rank", kFactors);
-  gguf.Put("hybrid_override_pattern", NemotronPattern(gguf));
-  gguf.Put("mamba_num_heads", heads);
-  gguf.Put("mamba_head_dim", gguf.Count("ssm.inner_size") / heads);
-  gguf.Put("n_groups", gguf.Count("ssm.group_count", kFactors));
-  gguf.Put("ssm_state_size", gguf.Count("ssm.state_size", kFactors));
-  gguf.Put("conv_kernel", gguf.Count("ssm.conv_kernel", kFactors));
-  gguf.Put("use_conv_bias", gguf.WidthOf("ssm_conv1d.bias").has_value());
-  gguf.Put("attention_bias", gguf.WidthOf("attn_q.bias").has_value());
-  gguf.Put("mlp_bias", gguf.WidthOf("ffn_up.bias").has_value());
-  gguf.Put("num_nextn_predict_layers", gguf.PredictionLayers());
-  if (gguf.CountOr("expert_count", 0, {0, kExperts.most}) > 0) {
-    PutExpertCounts(gguf, "n_routed_experts");
-    PutExpertWidth(gguf, "moe_intermediate_size");
-    PutExpertWidth(gguf, "intermediate_size");  // of layers that it has none of
-    gguf.PutIfKnown("n_shared_experts", gguf.OptionalCount("expert_shared_count"));
-    PutSharedExpertWidth(gguf, "moe_shared_expert_intermediate_size");
-    gguf.PutIfKnown("moe_latent_size", gguf.OptionalCount("moe_latent_size"));
-  }
 }
 
 // The file has neither the pooler nor a head (conversion of BertModel).

@@ -189,6 +189,96 @@ constexpr Row kNemotronH[] = {
     {"ssm_out", "mixer.out_proj"},
 };
 
+// Beside those of Nemotron-H.
+constexpr Row kMamba[] = {{"ssm_x", "mixer.x_proj"}, {"ssm_dt", "mixer.dt_proj"}};
+
+// Mamba-2 beside attention. Files of Falcon-H1 have a norm without ".weight".
+constexpr Row kMambaPart[] = {
+    {"ssm_in", "mamba.in_proj"},
+    {"ssm_conv1d", "mamba.conv1d"},
+    {"ssm_dt.bias", "mamba.dt_bias"},
+    {"ssm_a", "mamba.A_log"},
+    {"ssm_d", "mamba.D"},
+    {"ssm_norm", "mamba.norm"},
+    {"ssm_out", "mamba.out_proj"},
+    {"ffn_norm.weight", "pre_ff_layernorm.weight"},
+    {"ffn_norm", "pre_ff_layernorm.weight"},
+    {"ffn_gate", "feed_forward.gate_proj"},
+    {"ffn_up", "feed_forward.up_proj"},
+    {"ffn_down", "feed_forward.down_proj"},
+};
+
+constexpr Row kJamba[] = {
+    {"ssm_x", "mamba.x_proj"},
+    {"ssm_dt", "mamba.dt_proj"},
+    {"ssm_dt_norm", "mamba.dt_layernorm"},
+    {"ssm_b_norm", "mamba.b_layernorm"},
+    {"ssm_c_norm", "mamba.c_layernorm"},
+    {"ffn_gate_inp", "feed_forward.router"},
+    {"ffn_gate_exps", "feed_forward.experts.{}.gate_proj"},
+    {"ffn_up_exps", "feed_forward.experts.{}.up_proj"},
+    {"ffn_down_exps", "feed_forward.experts.{}.down_proj"},
+};
+
+// What every token takes stands as a shared expert, or where there are no others as the plain part.
+constexpr Row kGranite[] = {
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate_inp", "block_sparse_moe.router.layer"},
+    {"ffn_gate_exps", "block_sparse_moe.input_linear"},
+    {"ffn_up_exps", "block_sparse_moe.input_linear"},
+    {"ffn_down_exps", "block_sparse_moe.output_linear"},
+    {"ffn_gate_shexp", "shared_mlp.input_linear"},
+    {"ffn_up_shexp", "shared_mlp.input_linear"},
+    {"ffn_down_shexp", "shared_mlp.output_linear"},
+    {"ffn_gate", "shared_mlp.input_linear"},
+    {"ffn_up", "shared_mlp.input_linear"},
+    {"ffn_down", "shared_mlp.output_linear"},
+};
+
+constexpr Row kLfm2[] = {
+    {"attn_norm", "operator_norm"},           {"attn_output", "self_attn.out_proj"},
+    {"attn_q_norm", "self_attn.q_layernorm"}, {"attn_k_norm", "self_attn.k_layernorm"},
+    {"shortconv.conv", "conv.conv"},          {"shortconv.in_proj", "conv.in_proj"},
+    {"shortconv.out_proj", "conv.out_proj"},  {"ffn_norm", "ffn_norm"},
+    {"ffn_gate", "feed_forward.w1"},          {"ffn_up", "feed_forward.w3"},
+    {"ffn_down", "feed_forward.w2"},
+};
+
+// Delta attention under the names of state-space layers, beside DeepSeek's latent attention.
+constexpr Row kKimiLinear[] = {
+    {"ssm_conv1d_q", "self_attn.q_conv1d"},
+    {"ssm_conv1d_k", "self_attn.k_conv1d"},
+    {"ssm_conv1d_v", "self_attn.v_conv1d"},
+    {"ssm_f_a", "self_attn.f_a_proj"},
+    {"ssm_f_b", "self_attn.f_b_proj"},
+    {"ssm_g_a", "self_attn.g_a_proj"},
+    {"ssm_g_b", "self_attn.g_b_proj"},
+    {"ssm_beta", "self_attn.b_proj"},
+    {"ssm_dt.bias", "self_attn.dt_bias"},
+    {"ssm_a", "self_attn.A_log"},
+    {"ssm_norm", "self_attn.o_norm"},
+    {"ffn_gate_inp", "block_sparse_moe.gate"},
+    {"exp_probs_b.bias", "block_sparse_moe.gate.e_score_correction_bias"},
+    {"ffn_gate_exps", "block_sparse_moe.experts.{}.w1"},
+    {"ffn_up_exps", "block_sparse_moe.experts.{}.w3"},
+    {"ffn_down_exps", "block_sparse_moe.experts.{}.w2"},
+    {"ffn_gate_shexp", "block_sparse_moe.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "block_sparse_moe.shared_experts.up_proj"},
+    {"ffn_down_shexp", "block_sparse_moe.shared_experts.down_proj"},
+};
+
+constexpr Row kHunyuan[] = {
+    {"attn_q_norm", "self_attn.query_layernorm"},
+    {"attn_k_norm", "self_attn.key_layernorm"},
+};
+
+constexpr Row kStarcoder2[] = {{"ffn_up", "mlp.c_fc"}, {"ffn_down", "mlp.c_proj"}};
+
+constexpr Row kStableLm[] = {
+    {"attn_q_norm", "self_attn.q_layernorm.norms.{}"},
+    {"attn_k_norm", "self_attn.k_layernorm.norms.{}"},
+};
+
 constexpr Row kGpt2[] = {
     {"attn_norm", "ln_1"}, {"attn_qkv", "attn.c_attn"}, {"attn_output", "attn.c_proj"},
     {"ffn_norm", "ln_2"},  {"ffn_up", "mlp.c_fc"},      {"ffn_down", "mlp.c_proj"},
@@ -256,6 +346,11 @@ constexpr Row kNemotronFrame[] = {
     {"token_embd", "backbone.embeddings"},
     {"output_norm", "backbone.norm_f"},
 };
+constexpr Row kLfm2Frame[] = {
+    // the second in older files
+    {"output_norm", "model.embedding_norm"},
+    {"token_embd_norm", "model.embedding_norm"},
+};
 constexpr Row kBertFrame[] = {
     {"token_embd", "embeddings.word_embeddings"},
     {"position_embd", "embeddings.position_embeddings"},
@@ -275,21 +370,34 @@ struct Family {
 constexpr std::string_view kTransformer = "transformer.h";
 
 constexpr Family kFamilies[] = {
+    {"bamba", kMambaPart, {}, "model.layers", kPhiFrame},
     {"bert", kBert, {}, "encoder.layer", kBertFrame},
     {"bloom", kFalcon, {}, kTransformer, kBloomFrame},
     {"deepseek_v2", kDeepseek},
     {"deepseek_v3", kDeepseek},
     {"deepseek_v32", kDeepseek},
     {"falcon", kFalcon, {}, kTransformer, kBloomFrame},
+    {"falcon_h1", kMambaPart, {}, "model.layers", kPhiFrame},
+    {"falcon_mamba", kMamba, kNemotronH, "backbone.layers", kNemotronFrame},
     {"gemma2", kGemma},
     {"gemma3_text", kGemma},
     {"gemma4_text", kGemma4},
     {"glm4", kGlm4},
     {"glm_moe_dsa", kDeepseek},
     {"gpt2", kGpt2, {}, kTransformer, kGpt2Frame},
+    {"gpt_bigcode", kGpt2, {}, kTransformer, kGpt2Frame},
     {"gpt_neox", kNeox, {}, "gpt_neox.layers", kNeoxFrame},
     {"gpt_oss", kGptOss, kStackedExperts},
+    {"granitemoe", kGranite},
+    {"granitemoehybrid", kGranite, kMambaPart},
+    {"granitemoeshared", kGranite},
+    {"hunyuan_v1_dense", kHunyuan},
+    {"jamba", kJamba, kMambaPart, "model.layers", kPhiFrame},
+    {"kimi_linear", kKimiLinear, kDeepseek},
+    {"lfm2", kLfm2, {}, "model.layers", kLfm2Frame},
     {"llama4_text", kLlama4},
+    {"mamba", kMamba, kNemotronH, "backbone.layers", kNemotronFrame},
+    {"mamba2", kNemotronH, {}, "backbone.layers", kNemotronFrame},
     {"mimo_v2_flash", kMimo},
     {"minimax_m2", kMixtral},
     {"mixtral", kMixtral},
@@ -302,6 +410,8 @@ constexpr Family kFamilies[] = {
     {"qwen3_5_text", kQwen35},
     {"qwen3_next", kQwen3Next},
     {"qwen3_vl_moe_text", kStackedExperts},
+    {"stablelm", kStableLm},
+    {"starcoder2", kStarcoder2},
 };
 
 constexpr Family kLlamaFamily = {"llama"};

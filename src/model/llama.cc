@@ -10,10 +10,14 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "model/architectures.h"
 
 namespace fourpiles {
 namespace {
+
+constexpr std::array<std::string_view, 1> kNormOnce = {"input_layernorm"};
 
 Windows NoWindows(const Decoder& decoder) {
   return Windows(static_cast<std::size_t>(decoder.num_hidden_layers));
@@ -46,11 +50,12 @@ std::vector<Operator> DescribeLayer(const Parameters& parameters, const LlamaSty
   const auto norm = [&](std::size_t which, Value v) {
     return flow.Norm(style.norms[which], v, {.form = style.norm_form});
   };
+  const auto scaled = [&](Value v) { return style.scaled_parts ? flow.Scale(v) : v; };
   Value x = Flow::Input();
   switch (style.place) {
     case NormPlace::kBefore:
-      x = flow.Add(x, attention(flow, norm(0, x)));
-      flow.Add(x, feed_forward(flow, norm(1, x)));
+      x = flow.Add(x, scaled(attention(flow, norm(0, x))));
+      flow.Add(x, scaled(feed_forward(flow, norm(1, x))));
       break;
     case NormPlace::kAround:
       x = flow.Add(x, norm(1, attention(flow, norm(0, x))));
@@ -82,11 +87,15 @@ Network LlamaNetwork(const Decoder& decoder, const LlamaStyle& style, const Wind
                      const FeedForward& feed_forward) {
   Frame frame = style.frame;
   frame.norm_form = style.norm_form;
-  const PartFlow attention =
+  const PartFlow rotated =
       FlowOf("self_attn", decoder.heads, style.attention, style.attention_flow);
+  AttentionFlow without_positions = style.attention_flow;
+  without_positions.rotary.reset();
+  const PartFlow plain = FlowOf("self_attn", decoder.heads, style.attention, without_positions);
   return DecoderNetwork(decoder, frame, [&](std::int64_t number) {
     Layer layer;
     FeedForwardPart part = feed_forward(number);
+    const PartFlow& attention = !style.rotates || style.rotates(number) ? rotated : plain;
     Append(layer.parameters, "self_attn", Attention(decoder.heads, style.attention));
     Append(layer.parameters, std::move(part.parameters));
     Append(layer.parameters, Norms(style.norms, decoder.heads.hidden_size));
@@ -124,6 +133,112 @@ Network BuildLlama(Record& config) {
                        .attention_flow = ReadAttentionFlow(config)},
                       NoWindows(decoder),
                       DenseMlp(config, decoder, config.Flag("mlp_bias", false)));
+}
+
+// Granite: Llama with numbers that its words, parts and logits are multiplied by.
+Network BuildGranite(Record& config) {
+  const Decoder decoder = ReadDecoder(config);
+  const bool bias = config.Flag("attention_bias", false);
+  const LlamaStyle style = {.attention = {.qkv_bias = bias, .output_bias = bias},
+                            .attention_flow = ReadAttentionFlow(config),
+                            .scaled_parts = true,
+                            .frame = {.scaled_embedding = true, .scaled_logits = true}};
+  return LlamaNetwork(decoder, style, NoWindows(decoder),
+                      DenseMlp(config, decoder, config.Flag("mlp_bias", false)));
+}
+
+// ERNIE 4.5 without experts: biases everywhere or nowhere.
+Network BuildErnie45(Record& config) {
+  const Decoder decoder = ReadDecoder(config, kErnie45Defaults);
+  const bool bias = config.Flag("use_bias", false);
+  return LlamaNetwork(decoder,
+                      {.attention = {.qkv_bias = bias, .output_bias = bias},
+                       .attention_flow = ReadAttentionFlow(config)},
+                      NoWindows(decoder), DenseMlp(config, decoder, bias));
+}
+
+Network BuildSeedOss(Record& config) {
+  const Decoder decoder = ReadDecoder(config, kSeedOssDefaults);
+  return LlamaNetwork(decoder,
+                      {.attention = {.qkv_bias = config.Flag("attention_bias", true),
+                                     .output_bias = config.Flag("attention_out_bias", false)},
+                       .attention_flow = ReadAttentionFlow(config)},
+                      NoWindows(decoder),
+                      DenseMlp(config, decoder, config.Flag("mlp_bias", false)));
+}
+
+namespace {
+
+// The layers that know positions: by no_rope_layers, where 1 stands for them, else all but every
+// so many-th.
+LayerRule ReadRotatingLayers(Record& config, std::int64_t num_hidden_layers) {
+  const std::int64_t interval = config.CountOr("no_rope_layer_interval", 4, kLayers);
+  const std::vector<std::int64_t> given = config.Counts("no_rope_layers", {0, 1});
+  if (!given.empty() && std::ssize(given) != num_hidden_layers) {
+    config.Refuse("no_rope_layers",
+                  {.found = fmt::format("{} layers", given.size()),
+                   .expected = fmt::format("expected num_hidden_layers, {}", num_hidden_layers)});
+    return {};
+  }
+  return [interval, given](std::int64_t layer) {
+    return given.empty() ? (layer + 1) % interval != 0 : given[static_cast<std::size_t>(layer)] > 0;
+  };
+}
+
+}  // namespace
+
+// SmolLM3: every fourth layer knows no positions; only those may see windows.
+Network BuildSmolLm3(Record& config) {
+  const Decoder decoder = ReadDecoder(config, kSmolLm3Defaults);
+  const LayerRule rotates = ReadRotatingLayers(config, decoder.num_hidden_layers);
+  const bool windowed = config.Flag("use_sliding_window", false) && config.Has("sliding_window");
+  const Windows windows = ReadWindows(config, decoder.num_hidden_layers, [&](std::int64_t layer) {
+    return windowed && rotates && !rotates(layer);
+  });
+  const bool bias = config.Flag("attention_bias", false);
+  return LlamaNetwork(decoder,
+                      {.attention = {.qkv_bias = bias, .output_bias = bias},
+                       .attention_flow = ReadAttentionFlow(config, windows),
+                       .rotates = rotates},
+                      windows, DenseMlp(config, decoder, config.Flag("mlp_bias", false)));
+}
+
+// EXAONE 4: norms after each part and of queries and keys; with windows, the layers that see all
+// know no positions.
+Network BuildExaone4(Record& config) {
+  const Decoder decoder = ReadDecoder(config);
+  const bool windowed = config.Has("sliding_window");
+  const Windows windows =
+      ReadWindows(config, decoder.num_hidden_layers,
+                  [windowed](std::int64_t layer) { return windowed && AllButEveryFourth(layer); });
+  return LlamaNetwork(decoder,
+                      {.attention = {.head_norm = HeadNorm::kEachHead},
+                       .norms = kNormsAfter,
+                       .place = NormPlace::kAfter,
+                       .attention_flow = ReadAttentionFlow(config, windows),
+                       .rotates =
+                           [windowed, windows](std::int64_t layer) {
+                             return !windowed || windows[static_cast<std::size_t>(layer)];
+                           }},
+                      windows, DenseMlp(config, decoder));
+}
+
+// Hunyuan without experts: norms of queries and keys under names of their own, after the rotation.
+Network BuildHunyuanDense(Record& config) {
+  const Decoder decoder = ReadDecoder(config);
+  const Heads& heads = decoder.heads;
+  const bool bias = config.Flag("attention_bias", false);
+  const FeedForwardPart mlp = DenseMlp(config, decoder)(0);
+  return DecoderNetwork(decoder, {}, [&](std::int64_t) {
+    Layer layer = {.cache = KeyValueCache(heads)};
+    Append(layer.parameters, "self_attn",
+           Attention(heads, {.qkv_bias = bias, .output_bias = bias}));
+    Append(layer.parameters, "self_attn.query_layernorm", Norm(heads.head_dim));
+    Append(layer.parameters, "self_attn.key_layernorm", Norm(heads.head_dim));
+    Append(layer.parameters, mlp.parameters);
+    Append(layer.parameters, Norms(kNormsBefore, heads.hidden_size));
+    return layer;
+  });
 }
 
 Network BuildMistral(Record& config) {
@@ -262,18 +377,40 @@ Network BuildGlm4(Record& config) {
 // Command-R: one norm a layer, before both parts, which run side by side. Command-R+ norms queries
 // and keys as well.
 Network BuildCohere(Record& config) {
-  static constexpr std::array<std::string_view, 1> kNorms = {"input_layernorm"};
   const Decoder decoder = ReadDecoder(config, kCohereDefaults);
   const bool bias = config.Flag("attention_bias", false);
   const HeadNorm norm = config.Flag("use_qk_norm", false) ? HeadNorm::kHeadsApart : HeadNorm::kNone;
   LlamaStyle style = {.attention = {.qkv_bias = bias, .output_bias = bias, .head_norm = norm},
-                      .norms = kNorms,
+                      .norms = kNormOnce,
                       .place = NormPlace::kOnce,
                       .norm_form = NormForm::kComposed,
                       .attention_flow = ReadAttentionFlow(config),
                       .frame = {.scaled_logits = true}};
   style.attention_flow.norm = NormForm::kComposed;
   return LlamaNetwork(decoder, style, NoWindows(decoder), DenseMlp(config, decoder));
+}
+
+// Command-R7B and Command A: three of four layers see a window, and every fourth all, without
+// positions.
+Network BuildCohere2(Record& config) {
+  const Decoder decoder = ReadDecoder(config, kCohere2Defaults);
+  const std::int64_t pattern = config.CountOr("sliding_window_pattern", 4, kLayers);
+  const Windows windows =
+      ReadWindows(config, decoder.num_hidden_layers,
+                  [pattern](std::int64_t layer) { return (layer + 1) % pattern != 0; },
+                  {.otherwise = kCohere2Defaults.sliding_window});
+  const bool bias = config.Flag("attention_bias", false);
+  const LlamaStyle style = {.attention = {.qkv_bias = bias, .output_bias = bias},
+                            .norms = kNormOnce,
+                            .place = NormPlace::kOnce,
+                            .norm_form = NormForm::kComposed,
+                            .attention_flow = ReadAttentionFlow(config, windows),
+                            .rotates =
+                                [windows](std::int64_t layer) {
+                                  return windows[static_cast<std::size_t>(layer)].has_value();
+                                },
+                            .frame = {.scaled_logits = true}};
+  return LlamaNetwork(decoder, style, windows, DenseMlp(config, decoder));
 }
 
 // Phi-3 and 4: queries, keys and values in one tensor, gate and up in another.

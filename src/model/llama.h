@@ -37,6 +37,8 @@ struct LlamaStyle {
   NormPlace place = NormPlace::kBefore;
   NormForm norm_form = NormForm::kPlain;
   AttentionFlow attention_flow = {};
+  LayerRule rotates = {};     // layers that know positions; without it all do
+  bool scaled_parts = false;  // what a part puts out is multiplied by a number
   Frame frame = {};
 };
 

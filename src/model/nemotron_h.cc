@@ -10,55 +10,22 @@
 
 #include "model/architectures.h"
 #include "model/decoder.h"
+#include "model/state_space.h"
 
 namespace fourpiles {
 namespace {
 
-struct StateSpace {
-  std::int64_t heads = 1;
-  std::int64_t head_dim = 1;
-  std::int64_t groups = 1;
-  std::int64_t state_size = 1;
-  std::int64_t kernel = 1;
-  bool projection_bias = false;
-  bool convolution_bias = true;
-
-  std::int64_t Width() const { return heads * head_dim; }
-  // The convolution runs over the inputs and the B and C of every group.
-  std::int64_t ConvolutionSize() const { return Width() + 2 * groups * state_size; }
-};
-
-StateSpace ReadStateSpace(Record& config) {
-  return {.heads = config.Count("mamba_num_heads", kFactors),
+Mamba2 ReadStateSpace(Record& config, std::int64_t hidden_size) {
+  const bool bias = config.Flag("mamba_proj_bias", config.Flag("use_bias", false));
+  return {.hidden_size = hidden_size,
+          .heads = config.Count("mamba_num_heads", kFactors),
           .head_dim = config.Count("mamba_head_dim", kFactors),
           .groups = config.Count("n_groups", kFactors),
           .state_size = config.Count("ssm_state_size", kFactors),
           .kernel = config.Count("conv_kernel", kFactors),
-          .projection_bias = config.Flag("mamba_proj_bias", config.Flag("use_bias", false)),
+          .in_bias = bias,
+          .out_bias = bias,
           .convolution_bias = config.Flag("use_conv_bias", true)};
-}
-
-// in_proj makes a gate, what the convolution takes, and a step size a head.
-Layer StateSpaceLayer(const StateSpace& sizes, std::int64_t hidden_size) {
-  Layer layer;
-  Parameters& mixer = layer.parameters;
-  Append(mixer, "in_proj",
-         Linear({sizes.Width() + sizes.ConvolutionSize() + sizes.heads, hidden_size},
-                Divide::kOutputs, sizes.projection_bias));
-  Append(mixer, "conv1d", Tensor("weight", {sizes.ConvolutionSize(), 1, sizes.kernel}, 0));
-  if (sizes.convolution_bias) {
-    Append(mixer, "conv1d", Tensor("bias", {sizes.ConvolutionSize()}, 0));
-  }
-  for (const std::string_view name : {"dt_bias", "A_log", "D"}) {
-    Append(mixer, Tensor(name, {sizes.heads}, 0));
-  }
-  Append(mixer, "norm", Tensor("weight", {sizes.Width()}, 0));
-  Append(mixer, "out_proj",
-         Linear({hidden_size, sizes.Width()}, Divide::kInputs, sizes.projection_bias));
-  layer.cache = {.heads = sizes.groups,
-                 .convolution_elements_per_request = sizes.ConvolutionSize() * (sizes.kernel - 1),
-                 .recurrent_elements_per_request = sizes.Width() * sizes.state_size};
-  return layer;
 }
 
 // Experts with two linear layers each; where moe_latent_size stands, in a narrower space.
@@ -117,7 +84,8 @@ Network BuildNemotronH(Record& config) {
   const std::int64_t hidden_size = decoder.heads.hidden_size;
   const bool attention_bias = config.Flag("attention_bias", false);
   const bool has_experts = pattern.find('E') != std::string::npos;
-  const Layer state_space = StateSpaceLayer(ReadStateSpace(config), hidden_size);
+  const Mamba2 sizes = ReadStateSpace(config, hidden_size);
+  const Layer state_space = {.parameters = MixerOf(sizes), .cache = StateOf(sizes)};
   const Layer attention = {.parameters = Attention(decoder.heads, {.qkv_bias = attention_bias,
                                                                    .output_bias = attention_bias}),
                            .cache = KeyValueCache(decoder.heads)};

@@ -47,6 +47,11 @@ std::string Record::TextOr(std::string_view key, std::string_view otherwise) {
   return std::string(Take(fields_.OptionalText(key), {}).value_or(otherwise));
 }
 
+bool Record::IsText(std::string_view key, std::string_view text) const {
+  const auto found = fields_.OptionalText(key);
+  return found && *found == text;
+}
+
 std::vector<std::int64_t> Record::Counts(std::string_view key, Range each) {
   return Take(fields_.OptionalIntegers(key, each), {}).value_or(std::vector<std::int64_t>());
 }
@@ -55,6 +60,27 @@ std::vector<std::string> Record::Texts(std::string_view key) {
   const auto texts = Take(fields_.OptionalTexts(key), {});
   return texts ? std::vector<std::string>(texts->begin(), texts->end())
                : std::vector<std::string>();
+}
+
+std::optional<Record> Record::Object(std::string_view key) {
+  const std::optional<Fields> object = Take(fields_.OptionalObject(key), {});
+  return object ? std::optional(Record(*object)) : std::nullopt;
+}
+
+std::vector<Record> Record::Objects(std::string_view key) {
+  std::vector<Record> records;
+  if (Has(key)) {
+    for (const Fields& object : Take(fields_.Objects(key), {})) {
+      records.emplace_back(object);
+    }
+  }
+  return records;
+}
+
+void Record::Include(const Record& part) {
+  if (!first_error_) {
+    first_error_ = part.first_error_;
+  }
 }
 
 std::int64_t Record::MemberCount(std::string_view key, std::int64_t otherwise) {

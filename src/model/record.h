@@ -42,8 +42,15 @@ class Record {
   std::optional<bool> OptionalFlag(std::string_view key);
   std::string Text(std::string_view key);
   std::string TextOr(std::string_view key, std::string_view otherwise);
+  // Whether the member is this very text: of a count that may be "auto".
+  bool IsText(std::string_view key, std::string_view text) const;
   std::vector<std::int64_t> Counts(std::string_view key, Range each);
   std::vector<std::string> Texts(std::string_view key);  // of an absent list: none
+  // An object, and those of an array; of an absent one: none. Each remembers its own misfits until
+  // it is included.
+  std::optional<Record> Object(std::string_view key);
+  std::vector<Record> Objects(std::string_view key);
+  void Include(const Record& part);
   // How many members an object has.
   std::int64_t MemberCount(std::string_view key, std::int64_t otherwise);
   // The text of one member of an object, else `otherwise`; nothing where the object is absent.

@@ -68,11 +68,25 @@ constexpr std::string_view kLayerStems[] = {
     "ssm_beta",
     "ssm_alpha",
     "ssm_conv1d",
+    "ssm_x",
     "ssm_dt",
+    "ssm_dt_norm",
+    "ssm_b_norm",
+    "ssm_c_norm",
     "ssm_a",
     "ssm_d",
     "ssm_norm",
     "ssm_out",
+    "ssm_conv1d_q",
+    "ssm_conv1d_k",
+    "ssm_conv1d_v",
+    "ssm_f_a",
+    "ssm_f_b",
+    "ssm_g_a",
+    "ssm_g_b",
+    "shortconv.conv",
+    "shortconv.in_proj",
+    "shortconv.out_proj",
     "indexer.attn_q_b",
     "indexer.attn_k",
     "indexer.k_norm",
@@ -139,7 +153,12 @@ GgufTensor TensorOf(const Parameter& parameter, const Network& network, std::str
   return tensor;
 }
 
-// Gate and up of stacked experts, which a GGUF keeps apart.
+// Gate and up in one tensor, of stacked experts or of a shared part, which a GGUF keeps apart.
+bool HoldsGateAndUp(const Parameter& parameter) {
+  return parameter.name.find("experts.gate_up_proj") != std::string::npos ||
+         parameter.name.ends_with(".input_linear.weight");
+}
+
 void AddHalves(std::vector<GgufTensor>& tensors, GgufTensor whole) {
   if (whole.dimensions > 2 || whole.name.ends_with(".weight")) {
     whole.rows /= 2;
@@ -147,9 +166,10 @@ void AddHalves(std::vector<GgufTensor>& tensors, GgufTensor whole) {
     whole.ne0 /= 2;  // biases
   }
   GgufTensor up = whole;
-  const std::size_t place = up.name.find("_gate_");
+  constexpr std::string_view kGate = "ffn_gate";
+  const std::size_t place = up.name.find(kGate);
   CHECK(place != std::string::npos);
-  up.name.replace(place, 6, "_up_");
+  up.name.replace(place, kGate.size(), "ffn_up");
   tensors.push_back(std::move(whole));
   tensors.push_back(std::move(up));
 }
@@ -269,25 +289,16 @@ class Conversion {
         return BadInput({.where = std::string(network_.model_type),
                          .found = fmt::format("llama.cpp's name of \"{}\" is not known", name)});
       }
-      Add(tensors, TensorOf(parameter, network_, found->second), block);
+      GgufTensor tensor = TensorOf(parameter, network_, found->second);
+      if (tensor.name.find("attn_kv_b") != std::string::npos) {
+        AddLatent(tensors, tensor, WidthsOf(block), options_.latent);
+      } else if (HoldsGateAndUp(parameter)) {
+        AddHalves(tensors, std::move(tensor));
+      } else {
+        tensors.push_back(std::move(tensor));
+      }
     }
     return tensors;
-  }
-
-  void Add(std::vector<GgufTensor>& tensors, GgufTensor tensor, const Block& block) const {
-    if (tensor.name.find("attn_kv_b") != std::string::npos) {
-      AddLatent(tensors, tensor, WidthsOf(block), options_.latent);
-    } else if (tensor.name.find("gate_exps") != std::string::npos && Stacked(block)) {
-      AddHalves(tensors, std::move(tensor));
-    } else {
-      tensors.push_back(std::move(tensor));
-    }
-  }
-
-  static bool Stacked(const Block& block) {
-    return std::ranges::any_of(block.parameters, [](const Parameter& p) {
-      return p.name.find("experts.gate_up_proj") != std::string::npos;
-    });
   }
 
   const Network& network_;

@@ -55,6 +55,26 @@ TEST(GgufTensors, AreThoseOfTheGgufOfQwen3Moe) {
   EXPECT_NEAR(static_cast<double>(TensorBytes(gguf).value()) / 1073741824, 17.28, 0.005);
 }
 
+// Every tensor of these families has a name in llama.cpp's files, and none is lost: the elements
+// are those of the checkpoint.
+TEST(GgufTensors, HaveTheElementsOfTheCheckpoint) {
+  for (const char* id : {"mamba-1.4b", "mamba-codestral-7b", "falcon-h1-7b", "granite-4.0-h-tiny",
+                         "granite-3.1-8b", "command-r7b", "jamba-v0.1", "lfm2-1.2b",
+                         "kimi-linear-48b-a3b", "llama-3.1-nemotron-ultra-253b"}) {
+    EXPECT_EQ(TensorElements(Tensors(id, "Q4_K_M")).value(), ParameterCount(FindModel(id)->network))
+        << id;
+  }
+}
+
+// The same log of Nemotron Ultra that has its layers: "type f32: 147 tensors" of 648, one of them
+// the factors of the rotary embedding (ikawrakow/ik_llama.cpp pull request 377).
+TEST(GgufTensors, AreThoseOfTheGgufOfNemotronUltra) {
+  const GgufTensors gguf =
+      Tensors("llama-3.1-nemotron-ultra-253b", "Q3_K_M", {.rope_frequencies = 64});
+  EXPECT_EQ(gguf.tensors.size(), 648u);
+  EXPECT_EQ(CountOfTypes(gguf)["float32"], 147);
+}
+
 // The embedding stays on the host; of untied models that is all of it.
 TEST(GgufTensors, LieOnTheDeviceButForTheEmbedding) {
   const GgufTensors gguf = Tensors("llama-3.1-8b", "F16");

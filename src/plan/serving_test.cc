@@ -81,8 +81,8 @@ TEST(Serving, LlamacppKeepsTheEmbeddingOnTheHost) {
     host += storage.place == Place::kHost && storage.pile == Pile::kWeights ? storage.bytes.expected
                                                                             : Bytes(0);
   }
-  // Of its log: 1102.77 MiB, q6_K of 262,208 × 5,376; here the mixture's type of the embedding.
-  EXPECT_EQ(host, Bytes(std::int64_t{262208} * 5376 / 32 * 18));
+  // q6_k, as it is the output layer. The log's 1102.77 MiB are of 64 words more.
+  EXPECT_EQ(host, Bytes(std::int64_t{262144} * 5376 / 256 * 210));
 }
 
 TEST(Serving, ThePoolIsWhatIsLeft) {
