@@ -11,6 +11,8 @@ constexpr std::string_view kContext[] = {"llama_context", "llama_new_context_wit
 constexpr std::string_view kInfo[] = {"print_info", "llm_load_print_meta"};
 constexpr std::string_view kTensors[] = {"load_tensors", "llm_load_tensors"};
 constexpr std::string_view kCaches[] = {"llama_kv_cache", "llama_kv_cache_unified"};
+constexpr std::string_view kCacheStarts[] = {"llama_kv_cache_init", "llama_kv_cache_unified",
+                                             "init"};
 constexpr std::string_view kSelf[] = {
     "llama_new_context_with_model", "llama_init_from_model",  "llama_context", "llama_context_base",
     "llama_context_kv_self",        "llama_kv_cache_unified", "init"};
@@ -84,7 +86,11 @@ constexpr LinePattern kRows[] = {
      kCaches,
      {},
      LineRole::kCache},
-    {"type_k = {setting kv-format-k}, type_v = {setting kv-format-v}"},
+    {"kv_size = {figure cells}, {any}type_k = {setting kv-format-k}, "
+     "type_v = {setting kv-format-v}",
+     kCacheStarts,
+     {},
+     LineRole::kCache},
     {"KV self size = {figure kv_bytes}, K ({setting kv-format-k}): {figure kv_key_bytes}, "
      "V ({setting kv-format-v}): {figure kv_value_bytes}",
      kSelf},

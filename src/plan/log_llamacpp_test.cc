@@ -229,13 +229,16 @@ TEST(LogLlamacpp, TakesNoTrialForAStart) {
 TEST(LogLlamacpp, ReadsLinesOfOtherFunctions) {
   const EngineLog log = LogOf(
       "build: 4701 (be3bbd62) with MSVC 19.41.34120.0 for x64\n"
-      "0.01.461.470 I init: kv_size = 2048, type_k = 'q8_0', type_v = 'f16', n_layer = 32\n"
+      "0.01.461.470 I init: kv_size = 2048, offload = 1, type_k = 'q8_0', type_v = 'f16', n_layer "
+      "= "
+      "32, can_shift = 1\n"
       "0.01.472.521 I reserve:      CUDA0 compute buffer size =   162,00 MiB\n"
       "0.37.248.893 I srv    load_model: initializing, n_slots = 2, n_ctx_slot = 8192, kv_unified "
       "= "
       "'false'\n");
   EXPECT_EQ(log.version, "4701");
   EXPECT_EQ(Mib(log, "compute_device_bytes", "CUDA0"), "162±0.005");
+  EXPECT_EQ(Plain(log, "cells"), 2048);
   EXPECT_EQ(Setting(log, "kv-format-k"), "q8_0");
   EXPECT_EQ(Setting(log, "concurrency"), "2");
   EXPECT_EQ(Setting(log, "context-per-slot"), "8192");

@@ -12,7 +12,7 @@ constexpr std::string_view kTotals[] = {"max_total_num_tokens="};
 
 constexpr LinePattern kRows[] = {
     // The run.
-    {"server_args=", {}, {}, LineRole::kStart},
+    {"server_args=ServerArgs(", {}, {}, LineRole::kStart},
     {"model_path{is} {path}", {}, kArguments},
     {"dtype{is} {setting dtype}", {}, kArguments},
     {"context_length{is} {setting context-length}", {}, kArguments},

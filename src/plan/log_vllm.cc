@@ -36,6 +36,7 @@ constexpr LinePattern kRows[] = {
     {"Chunked prefill is enabled with max_num_batched_tokens={count ubatch}"},
     {"Setting attention block size to {count page} tokens"},
     // Weights.
+    {"Checkpoint size: {figure file_bytes}"},
     {"Model loading took {figure weights_bytes}"},
     {"Loading model weights took {figure weights_bytes}"},
     {"weights memory: {figure weights_bytes}"},

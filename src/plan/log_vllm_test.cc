@@ -169,5 +169,31 @@ TEST(LogVllm, ReadsGraphsMeasuredAndEstimated) {
   EXPECT_EQ(Setting(log, "memory-utilization"), "none");
 }
 
+// RedHatAI/Qwen3.6-35B-A3B-NVFP4 on vLLM 0.20, in a container that puts its own times in front.
+TEST(LogVllm, ReadsLinesBehindTheTimesOfAContainer) {
+  const EngineLog log = LogOf(
+      "2026-05-01 22:45:03.814 | (EngineCore pid=187) INFO 05-01 20:45:03 [core.py:109] "
+      "Initializing "
+      "a V1 LLM engine (v0.20.0) with config: model='RedHatAI/Qwen3.6-35B-A3B-NVFP4', "
+      "dtype=torch.bfloat16, max_seq_len=65536, tensor_parallel_size=1, "
+      "quantization=compressed-tensors, quantization_config=None, kv_cache_dtype=fp8_e4m3, "
+      "served_model_name=x\n"
+      "2026-05-01 22:45:21.853 | (EngineCore pid=187) INFO 05-01 20:45:21 [weight_utils.py:904] "
+      "Filesystem type for checkpoints: EXT4. Checkpoint size: 23.32 GiB. Available RAM: 56.47 "
+      "GiB.\n"
+      "2026-05-01 22:45:53.672 | (EngineCore pid=187) INFO 05-01 20:45:53 "
+      "[gpu_model_runner.py:4879] "
+      "Model loading took 21.86 GiB memory and 33.868409 seconds\n"
+      "2026-05-01 22:47:46.772 | (EngineCore pid=187) INFO 05-01 20:47:46 [gpu_worker.py:440] "
+      "Available KV cache memory: 2.95 GiB\n");
+  EXPECT_EQ(log.version, "0.20.0");
+  EXPECT_EQ(Gib(log, "file_bytes", ""), "23.32±0.005");
+  EXPECT_EQ(Gib(log, "weights_bytes", ""), "21.86±0.005");
+  EXPECT_EQ(Gib(log, "available_bytes", ""), "2.95±0.005");
+  EXPECT_EQ(Setting(log, "weights-format"), "compressed-tensors");
+  EXPECT_EQ(Setting(log, "kv-format-v"), "fp8_e4m3");
+  EXPECT_TRUE(log.warnings.empty());
+}
+
 }  // namespace
 }  // namespace fourpiles
