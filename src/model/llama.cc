@@ -84,14 +84,20 @@ Network LlamaNetwork(const Decoder& decoder, const LlamaStyle& style, const Wind
   frame.norm_form = style.norm_form;
   const PartFlow attention =
       FlowOf("self_attn", decoder.heads, style.attention, style.attention_flow);
+  // Most layers are like the one before, which is then taken over instead of described anew.
+  Parameters described;  // the feed-forward part of `layer`
+  Layer layer;
   return DecoderNetwork(decoder, frame, [&](std::int64_t number) {
-    Layer layer;
     FeedForwardPart part = feed_forward(number);
-    Append(layer.parameters, "self_attn", Attention(decoder.heads, style.attention));
-    Append(layer.parameters, std::move(part.parameters));
-    Append(layer.parameters, Norms(style.norms, decoder.heads.hidden_size));
+    if (number == 0 || part.parameters != described) {
+      described = part.parameters;
+      layer = {};
+      Append(layer.parameters, "self_attn", Attention(decoder.heads, style.attention));
+      Append(layer.parameters, std::move(part.parameters));
+      Append(layer.parameters, Norms(style.norms, decoder.heads.hidden_size));
+      layer.operators = DescribeLayer(layer.parameters, style, attention, part.flow);
+    }
     layer.cache = KeyValueCache(decoder.heads, windows[static_cast<std::size_t>(number)]);
-    layer.operators = DescribeLayer(layer.parameters, style, attention, part.flow);
     return layer;
   });
 }
