@@ -207,6 +207,7 @@ void JsonScanner::ReadString(std::string& text) {
       is_ascii = is_ascii && IsPlain(static_cast<char>(c));
       AppendPlain(text);
     }
+    CheckLength(text);
   }
   if (has_fault_) {
     return;
@@ -214,6 +215,12 @@ void JsonScanner::ReadString(std::string& text) {
   ++next_;  // the closing quote
   if (!is_ascii && Utf8Prefix(text) < text.size()) {
     Refuse("a string that is no UTF-8", "expected UTF-8");
+  }
+}
+
+void JsonScanner::CheckLength(const std::string& text) {
+  if (text.size() > longest_text_) {
+    Refuse(fmt::format("a value of more than {} bytes", longest_text_), "expected a shorter one");
   }
 }
 
@@ -286,6 +293,7 @@ std::string JsonScanner::ReadNumberText() {
     }
     text += static_cast<char>(c);
     ++next_;
+    CheckLength(text);
   }
   if (!has_fault_ && !IsJsonNumber(text)) {
     Refuse(text.empty() ? "no number" : fmt::format("the number {}", text.substr(0, kLongestShown)),
@@ -300,7 +308,8 @@ std::optional<std::int64_t> JsonScanner::ReadNumber() {
     const char* const begin = buffer_.data() + next_;
     std::int64_t digits = 0;
     const auto [end, error] = std::from_chars(begin, buffer_.data() + filled_, digits);
-    if (error == std::errc() && end < buffer_.data() + filled_ && (*end == ',' || *end == ']')) {
+    if (error == std::errc() && end < buffer_.data() + filled_ &&
+        (*end == ',' || *end == ']' || *end == '}')) {
       next_ += static_cast<std::size_t>(end - begin);
       return digits;
     }
@@ -366,8 +375,12 @@ std::string JsonScanner::SkipValue() {
   return kind == JsonKind::kObject ? "an object" : "an array";
 }
 
+bool JsonScanner::AtEnd() {
+  return PeekBehindSpace() == kEnd;
+}
+
 bool JsonScanner::Finish() {
-  if (PeekBehindSpace() != kEnd) {
+  if (!AtEnd()) {
     RefuseNext("expected the end of the text");
   }
   return !has_fault_;

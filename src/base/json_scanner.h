@@ -36,6 +36,9 @@ class JsonScanner {
   // The bytes of the source from `begin` to `end`, which must lie within it.
   JsonScanner(const ByteSource& source, std::int64_t begin, std::int64_t end);
 
+  // The most bytes of a string or number, which else may be as long as the source.
+  void LimitText(std::size_t bytes) { longest_text_ = bytes; }
+
   // The kind of the value that comes next; kNone after a fault.
   JsonKind NextKind();
 
@@ -53,6 +56,8 @@ class JsonScanner {
   bool NextKey(std::string& key);
   bool NextElement();
 
+  // Nothing but white space is left, or there was a fault: the end of a file of many documents.
+  bool AtEnd();
   // Nothing but white space may be left. False after any fault.
   bool Finish();
   bool HasFault() const { return has_fault_; }
@@ -74,6 +79,7 @@ class JsonScanner {
   void AppendPlain(std::string& text);
   void ReadEscape(std::string& text);
   std::optional<std::uint32_t> ReadHexDigits();
+  void CheckLength(const std::string& text);
   std::string ReadNumberText();
   std::string SkipScalar(JsonKind kind);
   void SkipWord(std::string_view word);
@@ -82,6 +88,7 @@ class JsonScanner {
   const ByteSource& source_;
   std::int64_t source_place_;  // of the next byte to read from the source
   std::int64_t source_end_;
+  std::size_t longest_text_ = std::string::npos;
   std::int64_t buffer_place_ = 0;  // of the buffer's first byte, from `begin`
   std::vector<char> buffer_;
   std::size_t filled_ = 0;

@@ -96,5 +96,36 @@ TEST(JsonScanner, ReadsAcrossItsBuffer) {
   }
 }
 
+TEST(JsonScanner, ReadsOneDocumentAfterTheOther) {
+  const std::string text = "{\"a\":1}\n {\"a\":2}{} \n";
+  const MemorySource source("x", std::as_bytes(std::span(text)));
+  JsonScanner json(source, 0, source.Size());
+  std::string seen;
+  while (!json.AtEnd()) {
+    seen += std::to_string(json.Place()) + ":";
+    json.EnterObject();
+    for (std::string key; json.NextKey(key);) {
+      seen += key + std::to_string(json.ReadNumber().value_or(-1));
+    }
+  }
+  EXPECT_TRUE(json.Finish());
+  EXPECT_EQ(seen, "0:a19:a216:");
+}
+
+TEST(JsonScanner, RefusesTextsPastAGivenLength) {
+  for (const std::string text : {"\"12345\"", "12345"}) {
+    const MemorySource source("x", std::as_bytes(std::span(text)));
+    JsonScanner five(source, 0, source.Size());
+    five.LimitText(5);
+    five.SkipValue();
+    EXPECT_TRUE(five.Finish());
+    JsonScanner four(source, 0, source.Size());
+    four.LimitText(4);
+    four.SkipValue();
+    EXPECT_FALSE(four.Finish());
+    EXPECT_EQ(four.Fault().found, "a value of more than 4 bytes");
+  }
+}
+
 }  // namespace
 }  // namespace fourpiles

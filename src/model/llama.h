@@ -47,6 +47,7 @@ struct FeedForwardPart {
   Parameters parameters = {};
   PartFlow flow = {};
 };
+// Parts of equal parameters compute the same.
 using FeedForward = std::function<FeedForwardPart(std::int64_t layer)>;
 
 // A layer of attention and a feed-forward part; nothing where one of them is not described.

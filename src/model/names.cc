@@ -30,6 +30,11 @@ bool SameName(std::string_view a, std::string_view b) {
                     [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
+bool HoldsName(std::string_view text, std::string_view name) {
+  const auto same = [](char x, char y) { return LowerCase(x) == LowerCase(y); };
+  return std::search(text.begin(), text.end(), name.begin(), name.end(), same) != text.end();
+}
+
 Result<std::size_t> FindName(std::string_view name, std::span<const Names> records,
                              const Sought& sought) {
   const auto found = std::find_if(records.begin(), records.end(),

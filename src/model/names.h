@@ -31,5 +31,7 @@ Result<std::size_t> FindName(std::string_view name, std::span<const Names> recor
 
 // Whether both are the same but for the case of ASCII letters.
 bool SameName(std::string_view a, std::string_view b);
+// Whether the name stands somewhere in the text, whatever the case.
+bool HoldsName(std::string_view text, std::string_view name);
 
 }  // namespace fourpiles

@@ -62,13 +62,22 @@ Result<T> FindRecord(std::string_view name, std::vector<T> records, ReadRecordFu
   return std::move(records[index]);
 }
 
-// The same in a catalogue of one record a file, which its id names: most searches read one record.
+// The same in a catalogue of one record a file, which its id names. A search reads the records that
+// the name stands in, most often one; all are read only to say what it may have meant.
 template <class T>
 Result<T> FindRecord(std::string_view name, std::span<const DataFile> files,
                      ReadRecordFunction<T> read, const Sought& sought) {
   for (const DataFile& file : files) {
     if (SameName(file.name, name)) {
       return CompiledRecords(std::span(&file, 1), read).front();
+    }
+  }
+  for (const DataFile& file : files) {
+    if (HoldsName(file.text, name)) {
+      T record = CompiledRecords(std::span(&file, 1), read).front();
+      if (FindName(name, std::span(&record.names, 1), sought)) {
+        return record;
+      }
     }
   }
   return FindRecord(name, CompiledRecords(files, read), read, sought);
