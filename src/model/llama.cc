@@ -89,32 +89,26 @@ Network LlamaNetwork(const Decoder& decoder, const LlamaStyle& style, const Wind
   frame.norm_form = style.norm_form;
   const PartFlow rotated =
       FlowOf("self_attn", decoder.heads, style.attention, style.attention_flow);
-<<<<<<< HEAD
   AttentionFlow without_positions = style.attention_flow;
   without_positions.rotary.reset();
   const PartFlow plain = FlowOf("self_attn", decoder.heads, style.attention, without_positions);
-=======
   // Most layers are like the one before, which is then taken over instead of described anew.
   Parameters described;  // the feed-forward part of `layer`
+  bool rotates = true;   // and whether its attention does
   Layer layer;
->>>>>>> w-req
   return DecoderNetwork(decoder, frame, [&](std::int64_t number) {
     FeedForwardPart part = feed_forward(number);
-<<<<<<< HEAD
-    const PartFlow& attention = !style.rotates || style.rotates(number) ? rotated : plain;
-    Append(layer.parameters, "self_attn", Attention(decoder.heads, style.attention));
-    Append(layer.parameters, std::move(part.parameters));
-    Append(layer.parameters, Norms(style.norms, decoder.heads.hidden_size));
-=======
-    if (number == 0 || part.parameters != described) {
+    const bool now_rotates = !style.rotates || style.rotates(number);
+    if (number == 0 || part.parameters != described || now_rotates != rotates) {
       described = part.parameters;
+      rotates = now_rotates;
       layer = {};
       Append(layer.parameters, "self_attn", Attention(decoder.heads, style.attention));
       Append(layer.parameters, std::move(part.parameters));
       Append(layer.parameters, Norms(style.norms, decoder.heads.hidden_size));
-      layer.operators = DescribeLayer(layer.parameters, style, attention, part.flow);
+      layer.operators =
+          DescribeLayer(layer.parameters, style, rotates ? rotated : plain, part.flow);
     }
->>>>>>> w-req
     layer.cache = KeyValueCache(decoder.heads, windows[static_cast<std::size_t>(number)]);
     return layer;
   });
