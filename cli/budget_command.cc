@@ -9,8 +9,10 @@
 #include "base/write_file.h"
 #include "cli/command_line.h"
 #include "model/text_file.h"
+#include "plan/request_answer.h"
 #include "plan/solve.h"
 #include "report/budget.h"
+#include "report/requests.h"
 #include "report/timeline.h"
 
 namespace fourpiles::cli {
@@ -37,12 +39,22 @@ constexpr Option kTimelineOption = {
     .value = "FILE",
     .help = "write what is alive at every moment to FILE.csv or FILE.json"};
 
+// Of serving alone.
+constexpr Option kRequestsOption = {
+    .name = "--requests",
+    .value = "FILE",
+    .help =
+        "lengths of requests, CSV or JSON (docs/REQUESTS.md): how many fit, at the mean and at "
+        "the worst"};
+
 // The options of one kind of job, and the names that they point to.
 struct OptionTable {
   explicit OptionTable(JobKind kind) : settings(SettingsOf(kind)), names(2 * settings.size()) {
     options.assign(std::begin(kOwnOptions), std::end(kOwnOptions));
     if (kind != JobKind::kServe) {
       options.push_back(kTimelineOption);
+    } else {
+      options.push_back(kRequestsOption);
     }
     for (std::size_t i = 0; i < settings.size(); ++i) {
       const Setting& setting = settings[i];
@@ -130,6 +142,17 @@ Result<void> WriteTimelineIfAsked(JobKind kind, const Arguments& arguments, cons
   return WriteTimeline(path, format, whole);
 }
 
+Result<void> AddRequestsIfAsked(const Arguments& arguments, const Job& job, Answer& answer) {
+  if (!arguments.Has("--requests")) {
+    return {};
+  }
+  TRY(const RequestLengths lengths, ReadRequestLengths(std::string(arguments.One("--requests"))));
+  TRY(const RequestAnswer requests, AnswerRequests(job, lengths));
+  answer.text += RequestAnswerText(requests);
+  answer.json.emplace_back("requests", RequestAnswerJson(requests));
+  return {};
+}
+
 }  // namespace
 
 std::span<const Option> BudgetOptions(JobKind kind) {
@@ -155,11 +178,15 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   const BudgetStyle style = {.unit = UnitOf(arguments), .explain = arguments.Has("--explain")};
   const bool no_solution = job.solve && !budget.solution;
   const bool fits = !budget.verdict || *budget.verdict != Fit::kDoesNotFit;
-  return Answer{.text = arguments.Has("--markdown") ? BudgetMarkdown(budget, style)
-                                                    : BudgetText(budget, style),
-                .json = BudgetJson(budget, style),
-                .warnings = budget.warnings,
-                .exit_status = fits && !no_solution ? 0 : 1};
+  Answer answer = {.text = arguments.Has("--markdown") ? BudgetMarkdown(budget, style)
+                                                       : BudgetText(budget, style),
+                   .json = BudgetJson(budget, style),
+                   .warnings = budget.warnings,
+                   .exit_status = fits && !no_solution ? 0 : 1};
+  if (kind == JobKind::kServe) {
+    TRY_VOID(AddRequestsIfAsked(arguments, budget.job, answer));
+  }
+  return answer;
 }
 
 }  // namespace fourpiles::cli

@@ -2,6 +2,7 @@
 // of the memory that the pool does not take.
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -63,8 +64,7 @@ Checked TokensNeeded(const Cells& cells, const RequestLoad& load) {
     return full;
   }
   const Checked windows = Checked(std::min(load.tokens, cells.window_tokens)) * load.requests;
-  const auto least =
-      static_cast<std::int64_t>(static_cast<double>(OrLargest(windows)) / kWindowRatio + 0.5);
+  const std::int64_t least = std::llround(static_cast<double>(OrLargest(windows)) / kWindowRatio);
   return Checked(std::max(OrLargest(full), std::min(least, kLargestAmount)));
 }
 

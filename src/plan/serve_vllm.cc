@@ -81,6 +81,7 @@ std::vector<LayerKind> KindsOf(const std::vector<Cache>& caches, const CacheForm
     }
   }
   std::vector<LayerKind> list;
+  list.reserve(kinds.size());
   for (const auto& [key, kind] : kinds) {
     list.push_back(kind);
   }
@@ -109,6 +110,7 @@ Paging PagingOf(const std::vector<Cache>& caches, const Job& job) {
                    .block_tokens = job.serving.engine->page_tokens,
                    .step_tokens = StepSizeOf(job).tokens};
   std::vector<std::int64_t> counts;
+  counts.reserve(paging.kinds.size());
   std::int64_t token_bytes = 0;
   std::int64_t state_bytes = 0;
   for (const LayerKind& kind : paging.kinds) {

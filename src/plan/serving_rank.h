@@ -17,9 +17,9 @@ bool KnowsOverheads(const Job& job);
 // An amount in words, counted with the rest where the device's overheads are known.
 void AddBand(Resident& resident, Pile pile, const Band& band, StorageText text);
 // The record's term of that id, if it has one.
-void AddTerm(Resident& resident, const Job& job, std::string_view term);
+void AddTerm(Resident& resident, const Job& job, std::string_view id);
 // `bytes` times the record's ratio of that id; exactly the expected one on a device that is a size.
-Band Times(Checked bytes, const Job& job, std::string_view ratio);
+Band Times(Checked bytes, const Job& job, std::string_view id);
 // Bytes that are not the engine's to take.
 void AddLeftFree(Resident& resident, Bytes bytes, std::string_view formula);
 

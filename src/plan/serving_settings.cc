@@ -74,6 +74,7 @@ Result<void> ReadEngine(SettingReader& reader, ServingJob& serving) {
   const auto found = std::ranges::find(versions, version->text, &EngineVersion::id);
   if (found == versions.end()) {
     std::vector<std::string_view> known;
+    known.reserve(versions.size());
     for (const EngineVersion& one : versions) {
       known.push_back(one.id);
     }
@@ -110,10 +111,10 @@ Result<ServedFormat> ReadWeights(SettingReader& reader, const Model& model, bool
                           .mixture = *std::move(mixture)};
     }
   }
-  TRY(WeightScheme scheme, FindWeightScheme(word.text, word.where));
+  TRY(const WeightScheme scheme, FindWeightScheme(word.text, word.where));
   const bool is_format = scheme.coding == WeightCoding::kPlain;
   return ServedFormat{.name = is_format ? std::string(scheme.plain.name) : word.text,
-                      .scheme = std::move(scheme)};
+                      .scheme = scheme};
 }
 
 // No engine computes in fewer than 16 bits.

@@ -1,6 +1,7 @@
 #include "plan/serving_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -110,7 +111,7 @@ std::string ModulePattern(std::string_view name) {
 // How much of each tensor of the file a rank holds, by the network's parameter of its module.
 class FileShares {
  public:
-  FileShares(const WeightsOfRank& of) : of_(of) {
+  explicit FileShares(const WeightsOfRank& of) : of_(of) {
     Note(of.model->network, whole_);
     Note(*of.network, rank_);
   }
@@ -128,7 +129,7 @@ class FileShares {
       return 0;
     }
     const double share = static_cast<double>(rank->second) / static_cast<double>(whole->second);
-    return static_cast<std::int64_t>(static_cast<double>(tensor.bytes) * share + 0.5);
+    return std::llround(static_cast<double>(tensor.bytes) * share);
   }
 
  private:
@@ -183,6 +184,27 @@ std::int64_t ExpertsPerToken(const Block& block) {
   return most;
 }
 
+// Of the module of the layer that has the most, "mlp" or "self_attn": outputs of what reads the
+// residual, inputs of what writes to it.
+Checked LargestModuleElements(const Block& block, std::int64_t hidden) {
+  std::map<std::string, Checked, std::less<>> modules;
+  Checked most = 0;
+  for (const Parameter& parameter : block.parameters) {
+    const std::vector<std::int64_t>& shape = parameter.shape;
+    if (shape.size() < 2) {
+      continue;
+    }
+    const std::int64_t outputs = shape[shape.size() - 2];
+    const std::int64_t inputs = shape[shape.size() - 1];
+    const std::int64_t width = (inputs == hidden ? outputs : 0) + (outputs == hidden ? inputs : 0);
+    const std::string module = parameter.name.substr(0, parameter.name.find('.'));
+    Checked& values = modules.try_emplace(module, 0).first->second;
+    values = values + Checked(parameter.routed ? ExpertsPerToken(block) : 1) * width;
+    most = OrLargest(values) > OrLargest(most) ? values : most;
+  }
+  return most;
+}
+
 }  // namespace
 
 Result<Resident> RankWeights(const ServingJob& serving, const WeightsOfRank& of) {
@@ -217,27 +239,14 @@ Result<Resident> AdapterWeights(const ServingJob& serving, const Network& networ
 }
 
 Checked LargestLayerElements(const Network& network) {
-  const std::int64_t hidden = network.hidden_size.value_or(0);
   Checked most = 0;
   for (const Block& block : network.blocks) {
-    std::map<std::string, Checked, std::less<>> modules;  // "mlp"
-    for (const Parameter& parameter : block.parameters) {
-      const std::vector<std::int64_t>& shape = parameter.shape;
-      if (!IsNumbered(block) || shape.size() < 2) {
-        continue;
-      }
-      const std::size_t last = shape.size() - 1;
-      const std::string module = parameter.name.substr(0, parameter.name.find('.'));
-      Checked& values = modules.try_emplace(module, 0).first->second;
-      const std::int64_t times = parameter.routed ? ExpertsPerToken(block) : 1;
-      values = values + Checked(times) * ((shape[last] == hidden ? shape[last - 1] : 0) +
-                                          (shape[last - 1] == hidden ? shape[last] : 0));
-    }
-    for (const auto& [name, values] : modules) {
+    if (IsNumbered(block)) {
+      const Checked values = LargestModuleElements(block, network.hidden_size.value_or(0));
       most = OrLargest(values) > OrLargest(most) ? values : most;
     }
   }
-  return most + Checked(2) * hidden;
+  return most + Checked(2) * network.hidden_size.value_or(0);
 }
 
 }  // namespace fourpiles

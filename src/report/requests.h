@@ -1,0 +1,15 @@
+#pragma once
+
+// What a serving job makes of measured requests, as text and as JSON (docs/json.md).
+
+#include <string>
+
+#include "base/json.h"
+#include "plan/request_answer.h"
+
+namespace fourpiles {
+
+std::string RequestAnswerText(const RequestAnswer& answer);
+Json RequestAnswerJson(const RequestAnswer& answer);
+
+}  // namespace fourpiles
