@@ -40,6 +40,13 @@ Result<Loaded> LoadedOf(const Job& job) {
     loaded.gguf = TensorsOfFile(*model.checkpoint->tensors);
     return loaded;
   }
+  if (job.bare_count) {
+    return WrongUsage(
+        {.where = "--engine",
+         .found = "llama.cpp's tensors are not known",
+         .expected = "expected a model whose layers are known",
+         .hint = job.from_file ? "put its config.json beside the tensors" : "give a model"});
+  }
   if (!job.serving.weights.mixture) {
     return WrongUsage({.where = "--weights-format",
                        .found = fmt::format("llama.cpp reads GGUF, and \"{}\" is no type of it",
