@@ -15,27 +15,31 @@ enum class Changed { kWeights, kCache };
 // pull request 1684 and examples/quantize/README.md of 2023); accuracies those of Kurtic et al.
 // 2024, arXiv 2411.02355, over Llama 3.1 and academic benchmarks.
 struct Candidate {
-  Changed changed;
   std::string_view format;
-  bool llamacpp;
   std::string_view costs;
+  Changed changed;
+  bool llamacpp;
 };
 constexpr Candidate kCandidates[] = {
-    {Changed::kWeights, "q8_0", true, "perplexity of LLaMA-7B +0.0004 (llama.cpp PR 1684)"},
-    {Changed::kWeights, "q6_k", true, "perplexity of LLaMA-7B +0.0044 (llama.cpp PR 1684)"},
-    {Changed::kWeights, "q4_k_m", true, "perplexity of LLaMA-7B +0.0535 (llama.cpp PR 1684)"},
-    {Changed::kWeights, "fp8", false,
-     "no loss that benchmarks could tell from noise (Kurtic et al. 2024, arXiv 2411.02355)"},
-    {Changed::kWeights, "awq", false,
+    {"q8_0", "perplexity of LLaMA-7B +0.0004 (llama.cpp PR 1684)", Changed::kWeights, true},
+    {"q6_k", "perplexity of LLaMA-7B +0.0044 (llama.cpp PR 1684)", Changed::kWeights, true},
+    {"q4_k_m", "perplexity of LLaMA-7B +0.0535 (llama.cpp PR 1684)", Changed::kWeights, true},
+    {"fp8", "no loss that benchmarks could tell from noise (Kurtic et al. 2024, arXiv 2411.02355)",
+     Changed::kWeights, false},
+    {"awq",
      "1 to 3 % of the accuracy, more for small models (Kurtic et al. 2024, arXiv 2411.02355: 4-bit "
-     "weights)"},
-    {Changed::kCache, "q8_0", true,
-     "keys and values rounded to 8 bits in blocks of 32; try it on long contexts of your task"},
-    {Changed::kCache, "q4_0", true,
-     "keys and values rounded to 4 bits: keys lose the most; try it on long contexts of your task"},
-    {Changed::kCache, "float8_e4m3fn", false,
+     "weights)",
+     Changed::kWeights, false},
+    {"q8_0",
+     "keys and values rounded to 8 bits in blocks of 32; try it on long contexts of your task",
+     Changed::kCache, true},
+    {"q4_0",
+     "keys and values rounded to 4 bits: keys lose the most; try it on long contexts of your task",
+     Changed::kCache, true},
+    {"float8_e4m3fn",
      "keys and values rounded to 3 bits of fraction; calibrate the scales, try it on long contexts "
-     "of your task"},
+     "of your task",
+     Changed::kCache, false},
 };
 
 bool IsLlamacpp(const Job& job) {

@@ -212,13 +212,8 @@ void LogStartup::TakeFigure(LogFigure figure, LineRole role) {
   if (role == LineRole::kPart && !now_.has_caches && WentIntoAPart(figure)) {
     return;
   }
-  for (const std::size_t at : same) {
-    if (role != LineRole::kPool && AgreesWith(figures[at], figure)) {
-      if (figure.half < figures[at].half) {
-        figures[at] = std::move(figure);
-      }
-      return;
-    }
+  if (role != LineRole::kPool && TakeAsFiner(figure, same)) {
+    return;
   }
   if (figures.size() >= kMostFigures || same.size() >= kMostOfOneKey) {
     ++now_.left_out;
@@ -229,6 +224,20 @@ void LogStartup::TakeFigure(LogFigure figure, LineRole role) {
   }
   same.push_back(figures.size());
   figures.push_back(std::move(figure));
+}
+
+// Of two prints that agree the finer one stays. False: none of those that are there agrees.
+bool LogStartup::TakeAsFiner(LogFigure& figure, const std::vector<std::size_t>& same) {
+  std::vector<LogFigure>& figures = now_.log.figures;
+  const auto at =
+      std::ranges::find_if(same, [&](std::size_t i) { return AgreesWith(figures[i], figure); });
+  if (at == same.end()) {
+    return false;
+  }
+  if (figure.half < figures[*at].half) {
+    figures[*at] = std::move(figure);
+  }
+  return true;
 }
 
 bool LogStartup::IsCacheFigure(std::string_view id) const {
