@@ -149,7 +149,8 @@ std::int64_t ReadLfm2Width(Record& config) {
   if (!config.Flag("block_auto_adjust_ff_dim", true)) {
     return given;
   }
-  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(2 * given / 3));
+  const std::int64_t two_thirds = 2 * given / 3;
+  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(two_thirds));
   return (width + multiple - 1) / multiple * multiple;
 }
 

@@ -45,8 +45,8 @@ LineIndex BuiltIndex() {
 }
 
 const LineIndex& Index() {
-  static const LineIndex kIndex = BuiltIndex();
-  return kIndex;
+  static const LineIndex index = BuiltIndex();
+  return index;
 }
 
 // Without colours and other escape sequences of terminals: ESC [ … letter.
