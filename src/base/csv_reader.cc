@@ -69,29 +69,33 @@ Result<void> CsvReader::Fill() {
   return {};
 }
 
+CsvReader::Piece CsvReader::PieceFrom(std::size_t place) const {
+  const char* const begin = buffer_.data() + place;
+  const auto* const feed = static_cast<const char*>(std::memchr(begin, '\n', filled_ - place));
+  const char* const stop = feed != nullptr ? feed + 1 : buffer_.data() + filled_;
+  return {.end = static_cast<std::size_t>(stop - buffer_.data()),
+          .line_ends = feed != nullptr,
+          .odd_quotes = std::count(begin, stop, '"') % 2 == 1};
+}
+
 // The end of the next record, in the buffer: behind its line feed, or where the source ends.
 Result<std::size_t> CsvReader::FindEnd() {
   std::size_t end = next_;
   bool quoted = false;
   lines_ = 0;
   while (true) {
-    const char* const begin = buffer_.data() + end;
-    const auto* const feed = static_cast<const char*>(std::memchr(begin, '\n', filled_ - end));
-    const char* const stop = feed != nullptr ? feed + 1 : buffer_.data() + filled_;
-    quoted ^= std::count(begin, stop, '"') % 2 == 1;
-    end = static_cast<std::size_t>(stop - buffer_.data());
-    lines_ += feed != nullptr ? 1 : 0;
+    const Piece piece = PieceFrom(end);
+    quoted = quoted != piece.odd_quotes;
+    end = piece.end;
+    lines_ += piece.line_ends ? 1 : 0;
     if (end - next_ > kLongestRecord) {
       return Bad(fmt::format("a line of more than {} bytes", kLongestRecord),
                  "expected a shorter one", quoted ? "a quote may lack its end" : "");
     }
-    if (feed != nullptr && !quoted) {
+    if (piece.line_ends ? !quoted : source_place_ == source_.Size()) {
       break;
     }
-    if (feed == nullptr && source_place_ == source_.Size()) {
-      break;
-    }
-    if (feed == nullptr) {  // `end` from the buffer's new begin
+    if (!piece.line_ends) {  // `end` from the buffer's new begin
       end -= next_;
       TRY_VOID(Fill());
     }

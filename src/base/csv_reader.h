@@ -30,6 +30,13 @@ class CsvReader {
   std::string Where() const;
 
  private:
+  // Of the buffer, up to the end of a line or of what was read.
+  struct Piece {
+    std::size_t end = 0;
+    bool line_ends = false;
+    bool odd_quotes = false;
+  };
+  Piece PieceFrom(std::size_t place) const;
   Result<void> Fill();
   Result<std::size_t> FindEnd();
   void SplitRecord(char* begin, char* end, std::vector<std::string_view>& fields) const;

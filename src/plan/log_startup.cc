@@ -220,10 +220,14 @@ void LogStartup::TakeFigure(LogFigure figure, LineRole role) {
     return;
   }
   if (!same.empty() && role != LineRole::kPool) {
-    now_.repeated_line = now_.repeated++ == 0 ? figure.line : now_.repeated_line;
+    NoteRepeated(figure.line);
   }
   same.push_back(figures.size());
   figures.push_back(std::move(figure));
+}
+
+void LogStartup::NoteRepeated(std::int64_t line) {
+  now_.repeated_line = now_.repeated++ == 0 ? line : now_.repeated_line;
 }
 
 // Of two prints that agree the finer one stays. False: none of those that are there agrees.

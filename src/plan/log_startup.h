@@ -63,6 +63,7 @@ class LogStartup {
   bool WentIntoAPart(const LogFigure& figure);
   void BeginAnew(std::int64_t line);
   void AgeParts();
+  void NoteRepeated(std::int64_t line);
   bool TakeAsFiner(LogFigure& figure, const std::vector<std::size_t>& same);
   bool IsCacheFigure(std::string_view id) const;
   bool HasOneOf(const NeededFigures& needed) const;
