@@ -224,8 +224,13 @@ CachePool PoolOf(const Paging& paging, Bytes available) {
   if (paging.kinds.empty()) {
     return pool;
   }
-  pool.blocks = pool.bytes.value() / std::max<std::int64_t>(1, OrLargest(BlockBytes(paging)));
-  pool.tokens = pool.blocks / std::max<std::int64_t>(1, paging.groups.groups) * pool.block_tokens;
+  const VllmPool vllm = {.available = pool.bytes.value(),
+                         .token_bytes = paging.page,  // whole pages
+                         .block_tokens = 1,
+                         .group_size = paging.groups.group_size,
+                         .groups = paging.groups.groups};
+  pool.blocks = OrLargest(VllmBlocks(vllm));
+  pool.tokens = OrLargest(VllmTokens(vllm) * pool.block_tokens);
   return pool;
 }
 
