@@ -1,7 +1,6 @@
 #include "base/csv_reader.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -70,12 +69,13 @@ Result<void> CsvReader::Fill() {
 }
 
 CsvReader::Piece CsvReader::PieceFrom(std::size_t place) const {
-  const char* const begin = buffer_.data() + place;
-  const auto* const feed = static_cast<const char*>(std::memchr(begin, '\n', filled_ - place));
-  const char* const stop = feed != nullptr ? feed + 1 : buffer_.data() + filled_;
-  return {.end = static_cast<std::size_t>(stop - buffer_.data()),
-          .line_ends = feed != nullptr,
-          .odd_quotes = std::count(begin, stop, '"') % 2 == 1};
+  const std::string_view rest(buffer_.data() + place, filled_ - place);
+  const std::size_t feed = rest.find('\n');
+  const bool line_ends = feed != std::string_view::npos;
+  const std::string_view piece = line_ends ? rest.substr(0, feed + 1) : rest;
+  return {.end = place + piece.size(),
+          .line_ends = line_ends,
+          .odd_quotes = std::count(piece.begin(), piece.end(), '"') % 2 == 1};
 }
 
 // The end of the next record, in the buffer: behind its line feed, or where the source ends.
