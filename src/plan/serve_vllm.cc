@@ -261,18 +261,11 @@ void AddOutside(ServingRank& rank, const Job& job, Bytes requested) {
               fmt::format("memory × (1 − {}) − graphs", job.serving.memory_utilization));
 }
 
-double ConcurrencyOf(const Paging& paging, const CachePool& pool, const RequestLoad& load) {
-  const Checked each = BlocksOfRequest(paging, load.tokens);
-  return each.ok() && each.value() > 0
-             ? static_cast<double>(pool.blocks) / static_cast<double>(each.value())
-             : 0;
-}
-
 // The lines of the pool.
 std::vector<EngineFigure> PoolFigures(const Paging& paging, const CachePool& pool, const Job& job,
                                       const RequestLoad& load) {
   const EngineVersion& version = job.serving.version;
-  const double concurrency = ConcurrencyOf(paging, pool, load);
+  const double concurrency = VllmConcurrency(pool.blocks, BlocksOfRequest(paging, load.tokens));
   const std::int64_t tokens = version.capacity_in_tokens
                                   ? pool.tokens
                                   : OrLargest(VllmDerivedTokens(concurrency, load.tokens));
