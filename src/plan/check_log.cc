@@ -35,6 +35,8 @@ constexpr IdRule kRules[] = {
     {"cpu_blocks", Rule::kFromPool},
     {"cache_tokens", Rule::kFromPool},
     {"max_concurrency", Rule::kFromPool},
+    {"tokens", Rule::kFromPool},
+    {"full_tokens", Rule::kFromPool},
 };
 
 Rule RuleOf(std::string_view id) {
@@ -53,11 +55,16 @@ std::size_t StageOf(std::string_view device) {
   return digit ? static_cast<std::size_t>(device[at + 2] - '0') : 0;
 }
 
-// The bytes that the log gives the caches of that rank: the least of those that are alike.
-const LogFigure* LoggedPool(const EngineLog& log, std::size_t rank) {
+// What the log says of the pool that the rest of it follows from: vLLM's bytes, SGLang's tokens.
+std::string_view GivenOf(LogEngine engine) {
+  return engine == LogEngine::kVllm ? "available_bytes" : "cache_tokens";
+}
+
+// That figure of the stage: the least of its ranks, which are alike.
+const LogFigure* GivenPool(const EngineLog& log, std::size_t stage) {
   const LogFigure* least = nullptr;
   for (const LogFigure& figure : log.figures) {
-    if (figure.id == "available_bytes" && StageOf(figure.device) == rank &&
+    if (figure.id == GivenOf(log.engine) && StageOf(figure.device) == stage &&
         (least == nullptr || figure.value < least->value)) {
       least = &figure;
     }
@@ -65,19 +72,20 @@ const LogFigure* LoggedPool(const EngineLog& log, std::size_t rank) {
   return least;
 }
 
-// What the plan says where every pool has the logged bytes, so many halves of their last digit more
-// or fewer. The caches are as large as the smallest pool makes them.
+// What the plan says where every pool is the logged one, so many halves of the last digit larger.
+// The caches are as large as the smallest pool makes them.
 std::vector<EngineFigure> FiguresFromPools(const ServingPlan& plan, const EngineLog& log,
                                            const RequestLoad& load, int halves) {
   std::vector<EngineFigure> figures;
   std::int64_t tokens = kLargestAmount;
-  for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
-    ServingRank rank = plan.ranks[i];
-    const LogFigure* const pool = LoggedPool(log, i);
-    if (pool == nullptr || !rank.fill) {
+  for (std::size_t stage = 0; stage < plan.ranks.size(); ++stage) {
+    ServingRank rank = plan.ranks[stage];
+    const LogFigure* const given = GivenPool(log, stage);
+    if (given == nullptr || !rank.figures) {
       continue;
     }
-    rank.pool = rank.fill(Bytes(std::llround(pool->value + halves * pool->half)));
+    const std::int64_t amount = std::llround(given->value + halves * given->half);
+    rank.pool = rank.fill ? rank.fill(Bytes(amount)) : CachePool{.tokens = amount};
     if (rank.pool->tokens < tokens) {
       tokens = rank.pool->tokens;
       figures = rank.figures(rank, load);
@@ -170,7 +178,8 @@ LogRow RowOf(const LogFigure& logged, const Predictions& predictions) {
   const Rule rule = IsMappedRange(logged) ? Rule::kShown : RuleOf(logged.id);
   const auto& [fewer, printed, more] = predictions.pools;
   if (const auto* const figure = Find(printed, logged.id, "");
-      figure != nullptr && rule == Rule::kFromPool) {
+      figure != nullptr && (rule == Rule::kFromPool || rule == Rule::kAsPrinted) &&
+      logged.id != GivenOf(predictions.engine)) {
     row.predicted = figure->value;
     row.error = ErrorOf(figure->value, logged.value);
     row.agreement =

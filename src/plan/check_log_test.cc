@@ -111,6 +111,26 @@ TEST(CheckLog, VllmBlocksFromTheBytesOfTheLog) {
   EXPECT_NE(lines.find("4 blocks : off"), std::string::npos) << lines;
 }
 
+// sgl-project/sglang #18263: 1,669,816 tokens × 48 layers × 4 heads × 128 × 2 bytes.
+TEST(CheckLog, SglangBytesFromTheTokensOfTheLog) {
+  const std::string_view log =
+      "[2025-10-02 21:34:32] server_args=ServerArgs(model_path='Qwen/Qwen3-30B-A3B', "
+      "context_length=40960, dtype='auto', quantization=None, kv_cache_dtype='auto', "
+      "mem_fraction_static=0.88, page_size=1, tp_size=1, pp_size=1)\n"
+      "[2025-10-02 21:34:50] Load weight end. type=Qwen3MoeForCausalLM, dtype=torch.bfloat16, "
+      "avail mem=229.02 GB, mem usage=56.98 GB.\n"
+      "[2025-10-02 21:35:00] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1669816, K "
+      "size: 76.44 GB, V size: 76.44 GB\n";
+  EXPECT_EQ(Agreements(log, "qwen3-30b-a3b"),
+            "2 free_after_weights_bytes : not_predicted\n"
+            "2 weights_bytes : shown\n"
+            "3 cache_tokens : not_predicted\n"
+            "3 kv_key_bytes : equal\n"
+            "3 kv_value_bytes : equal\n");
+  const std::string lines = Agreements(log, "qwen3-30b-a3b", {{"kv-format", "fp8"}});
+  EXPECT_NE(lines.find("kv_key_bytes : off"), std::string::npos) << lines;
+}
+
 TEST(CheckLog, SettingsOfTheLogByTheNamesOfOptions) {
   std::map<std::string, std::string> found;
   for (const auto& [name, value] : SettingsOfLog(LogOf(kMistral), "run.log")) {
