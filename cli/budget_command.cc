@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "base/write_file.h"
 #include "cli/command_line.h"
+#include "cli/engines_command.h"
 #include "model/text_file.h"
 #include "plan/check_log.h"
 #include "plan/log_job.h"
@@ -217,6 +218,9 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
          .expected = "expected a model",
          .hint = "\"fourpiles models\" lists the catalogue; a count such as 1.5B works too"});
   }
+  if (kind == JobKind::kServe && AsksEveryEngine(settings)) {
+    return AnswerEngines(arguments, settings);
+  }
   TRY(const Job job, MakeJob(kind, model->second.text, settings));
   if (arguments.Has("--timeline")) {
     TRY_VOID(TimelineFormatOf(arguments.One("--timeline")));
@@ -224,13 +228,11 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   TRY(const Budget budget, BudgetOf(job));
   TRY_VOID(WriteTimelineIfAsked(kind, arguments, budget));
   const BudgetStyle style = {.unit = UnitOf(arguments), .explain = arguments.Has("--explain")};
-  const bool no_solution = job.solve && !budget.solution;
-  const bool fits = !budget.verdict || *budget.verdict != Fit::kDoesNotFit;
   Answer answer = {.text = arguments.Has("--markdown") ? BudgetMarkdown(budget, style)
                                                        : BudgetText(budget, style),
                    .json = BudgetJson(budget, style),
                    .warnings = budget.warnings,
-                   .exit_status = fits && !no_solution ? 0 : 1};
+                   .exit_status = IsYes(budget) ? 0 : 1};
   if (kind == JobKind::kServe) {
     TRY_VOID(AddRequestsIfAsked(arguments, budget.job, answer));
   }
