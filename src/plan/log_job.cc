@@ -127,8 +127,9 @@ std::map<std::string, std::string> PoolSettings(const EngineLog& log) {
     const std::string format = ValueOr(log.settings, name, "auto");
     settings[name] = format == "auto" ? "" : format;
   }
-  settings["weights-format"] =
+  const std::string weights =
       SchemeOfQuantization(ValueOr(log.settings, "weights-format", ValueOr(log.settings, "dtype")));
+  settings["weights-format"] = weights == "auto" ? "" : weights;
   if (log.engine == LogEngine::kVllm) {
     settings["max-num-seqs"] = ValueOr(log.settings, "concurrency");
     settings["engine-version"] = VllmVersionOf(log);

@@ -250,7 +250,7 @@ Result<ServingPlan> PlanLlamacpp(const Job& job) {
   ServingPlan plan;
   TRY(plan.ranks, RanksWith(job, model));
   if (job.device && !job.serving.gpu_layers) {
-    TRY(plan.gpu_layers, MostGpuLayers(job, model));
+    plan.most_gpu_layers = [&job, model] { return MostGpuLayers(job, model); };
   }
   plan.unknowns.emplace_back("buffers of inputs on the host, the image encoder's own");
   return plan;

@@ -59,8 +59,9 @@ struct ServingRank {
 
 struct ServingPlan {
   std::vector<ServingRank> ranks = {};
-  std::optional<std::int64_t> gpu_layers = {};  // llama.cpp: the most that fit the devices
-  std::vector<std::string> unknowns = {};       // what is not in the numbers
+  // llama.cpp with a device: the most layers that fit it, searched for when asked.
+  std::function<Result<std::int64_t>()> most_gpu_layers = {};
+  std::vector<std::string> unknowns = {};  // what is not in the numbers
 };
 
 // By the job's engine; without one weights and caches alone. The job must outlive the plan.

@@ -47,8 +47,10 @@ Result<ServingFigures> FiguresOf(const Job& job, const ServingPlan& plan) {
   }
   ServingFigures figures = {.cache_per_token = Bytes(per_token.value()),
                             .state_per_request = Bytes(per_request.value()),
-                            .cache_tokens = tokens.value(),
-                            .gpu_layers = plan.gpu_layers};
+                            .cache_tokens = tokens.value()};
+  if (plan.most_gpu_layers) {
+    TRY(figures.gpu_layers, plan.most_gpu_layers());
+  }
   for (const ServingRank& rank : plan.ranks) {  // the least decides
     if (rank.pool && (!figures.pool || rank.pool->tokens < figures.pool->tokens)) {
       figures.pool = rank.pool;
