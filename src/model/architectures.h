@@ -93,6 +93,9 @@ Network BuildGptBigCode(Record& config);
 Network BuildStableLm(Record& config);
 Network BuildStarcoder2(Record& config);
 
+// mllama.cc: some layers see an image instead of the words
+Network BuildMllama(Record& config);
+
 // opt.cc: the same with positions that are counted, and words that may be narrower
 Network BuildOpt(Record& config);
 

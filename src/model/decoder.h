@@ -74,6 +74,8 @@ inline constexpr FamilyDefaults kJambaDefaults = {.num_key_value_heads = 8};
 inline constexpr FamilyDefaults kLfm2Defaults = {.tie_word_embeddings = kTied,
                                                  .num_key_value_heads = 8};
 inline constexpr FamilyDefaults kMixtralDefaults = {.num_local_experts = 8};
+inline constexpr FamilyDefaults kMllamaDefaults = {
+    .num_attention_heads = 32, .num_key_value_heads = 8, .vocab_size = 128'256};
 inline constexpr FamilyDefaults kOlmo3Defaults = {.sliding_window = 4096};
 inline constexpr FamilyDefaults kQwen3Defaults = {.head_dim = 128};
 inline constexpr FamilyDefaults kSeedOssDefaults = {.head_dim = 128};

@@ -60,6 +60,8 @@ constexpr Architecture kArchitectures[] = {
     {"ministral3", BuildMistral},
     {"mistral", BuildMistral},
     {"mixtral", BuildMixtral},
+    {"mllama", BuildMllama},
+    {"mllama_text_model", BuildMllama},
     {"nemotron", BuildNemotron},
     {"nemotron-nas", BuildNemotronNas},
     {"nemotron_h", BuildNemotronH},
@@ -89,12 +91,19 @@ constexpr Architecture kArchitectures[] = {
 constexpr std::string_view kInsideModel[] = {"gemma4", "qwen3_5", "qwen3_5_moe", "qwen3_vl",
                                              "qwen3_vl_moe"};
 
+bool IsOfVision(const Block& block) {
+  return block.name.starts_with("vision_model") || block.name == "multi_modal_projector";
+}
+
 // "model.norm" becomes "model.language_model.norm" or "language_model.model.norm".
 void NestNames(Network& network, std::string_view outer_type) {
   const bool inside = std::find(std::begin(kInsideModel), std::end(kInsideModel), outer_type) !=
                       std::end(kInsideModel);
   constexpr std::string_view kModel = "model.";
   for (Block& block : network.blocks) {
+    if (IsOfVision(block)) {
+      continue;
+    }
     if (!inside) {
       block.name = "language_model." + block.name;
     } else if (block.name.starts_with(kModel)) {
@@ -145,7 +154,7 @@ Result<Network> Build(const Json& config, std::string_view where) {
 Json WithOuterFields(const Json& text_config, const Json& outer) {
   Json::Object merged = *text_config.AsObject();
   for (const std::string_view key :
-       {"tie_word_embeddings", "torch_dtype", "dtype", "quantization_config"}) {
+       {"tie_word_embeddings", "torch_dtype", "dtype", "quantization_config", "vision_config"}) {
     const Json* value = outer.Find(key);
     if (value == nullptr || value->IsNull()) {
       continue;
@@ -179,7 +188,9 @@ Result<Network> NetworkFromConfig(const Json& config, std::string_view where) {
   TRY(Network network,
       Build(WithOuterFields(*text_config, config), fmt::format("{}: text_config", where)));
   NestNames(network, outer_type);
-  network.left_out.insert(network.left_out.begin(), "all but the language model");
+  if (std::ranges::none_of(network.blocks, IsOfVision)) {
+    network.left_out.insert(network.left_out.begin(), "all but the language model");
+  }
   return network;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -403,6 +404,47 @@ TEST(NetworkFromConfig, NamesTheTextConfigInErrors) {
                           "text_config": {"model_type": "gemma3_text", "hidden_size": 0}})"),
             "error: config.json: text_config: hidden_size: 0, expected a whole number from 1 to "
             "1073741824");
+}
+
+// modeling_mllama.py: the tower beside the language model, whose names are nested; layer 1 sees the
+// image. (4 / 2)² + 1 = 5 patches, 2 tiles: 10 tokens; shapes of 2 tiles: 1 × 1, 1 × 2, 2 × 1.
+TEST(NetworkFromConfig, ReadsLlamaVisionWithItsTower) {
+  const Result<Network> network = FromText(R"({"model_type": "mllama",
+      "text_config": {"model_type": "mllama_text_model", "hidden_size": 8, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 16,
+          "vocab_size": 10, "cross_attention_layers": [1]},
+      "vision_config": {"hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 3,
+          "num_global_layers": 1, "vision_output_dim": 12, "image_size": 4, "patch_size": 2,
+          "max_num_tiles": 2}})");
+  ASSERT_TRUE(network) << Message(network.error());
+  ASSERT_EQ(network->caches.size(), 2U);
+  EXPECT_FALSE(network->caches[0].encoder_tokens);
+  EXPECT_EQ(network->caches[1].encoder_tokens, 10);
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  ForEachTensor(*network,
+                [&](const NamedTensor& tensor) { shapes[tensor.name] = tensor.parameter->shape; });
+  using Shape = std::vector<std::int64_t>;
+  EXPECT_EQ(shapes["vision_model.patch_embedding.weight"], (Shape{4, 3, 2, 2}));
+  EXPECT_EQ(shapes["vision_model.gated_positional_embedding.tile_embedding.weight"],
+            (Shape{4, 2 * 5 * 4}));
+  EXPECT_EQ(shapes["vision_model.transformer.layers.2.self_attn.o_proj.weight"], (Shape{4, 4}));
+  EXPECT_EQ(shapes["vision_model.global_transformer.layers.0.gate_ffn"], (Shape{1}));
+  EXPECT_EQ(shapes["multi_modal_projector.weight"], (Shape{8, 12}));
+  EXPECT_EQ(shapes["language_model.model.embed_tokens.weight"], (Shape{18, 8}));
+  EXPECT_EQ(shapes["language_model.model.layers.1.cross_attn.k_norm.weight"], (Shape{2}));
+  EXPECT_EQ(shapes["language_model.lm_head.weight"], (Shape{10, 8}));
+  EXPECT_TRUE(network->left_out.empty());
+}
+
+TEST(NetworkFromConfig, RefusesACrossAttentionLayerThatThereIsNot) {
+  const Result<Network> network = FromText(R"({"model_type": "mllama",
+      "text_config": {"hidden_size": 4096, "num_hidden_layers": 40, "intermediate_size": 14336,
+          "cross_attention_layers": [3, 40]}})");
+  ASSERT_FALSE(network);
+  EXPECT_EQ(
+      Message(network.error()),
+      "error: config.json: text_config: cross_attention_layers[1]: 40, expected a whole number "
+      "from 0 to 39");
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ struct Cache {
   std::int64_t index_elements_per_token = 0;  // keys of the indexer of sparse attention
   // The last so many tokens are kept, or all of them.
   std::optional<std::int64_t> window = {};
+  // Cross attention: keys and values are of so many tokens that an encoder makes of a request, of
+  // an image for example, and of none of its context.
+  std::optional<std::int64_t> encoder_tokens = {};
   // The elements belong to this many heads. Tensor parallelism spreads whole heads; ranks beyond
   // them keep copies.
   std::int64_t heads = 1;

@@ -34,16 +34,16 @@ std::array<Kind, 5> KindsOf(const CacheFormats& formats) {
 struct Run {
   std::int64_t layers = 0;
   std::int64_t elements = 0;
-  std::optional<std::int64_t> window = {};
+  Cache like = {};
 };
 
 std::vector<Run> RunsOf(const Network& network, const Kind& kind) {
-  std::map<std::pair<std::int64_t, std::int64_t>, Run> runs;  // by elements and window
+  std::map<std::array<std::int64_t, 3>, Run> runs;  // by elements, window, encoder's tokens
   for (const Cache& cache : network.caches) {
     const std::int64_t elements = cache.*kind.elements;
     if (elements != 0) {
-      Run& run = runs[{elements, cache.window.value_or(0)}];
-      run = {run.layers + 1, elements, cache.window};
+      Run& run = runs[{elements, cache.window.value_or(0), cache.encoder_tokens.value_or(-1)}];
+      run = {run.layers + 1, elements, cache};
     }
   }
   std::vector<Run> list;
@@ -54,23 +54,28 @@ std::vector<Run> RunsOf(const Network& network, const Kind& kind) {
   return list;
 }
 
+std::string WhichTokens(const Cache& cache) {
+  if (cache.encoder_tokens) {
+    return ", of the encoder's tokens";
+  }
+  return cache.window ? fmt::format(", window {}", *cache.window) : "";
+}
+
 Result<void> AddCache(Resident& resident, const Run& run, const Kind& kind,
                       const RequestLoad& load) {
-  const std::int64_t tokens =
-      kind.per_token ? std::min(load.tokens, run.window.value_or(load.tokens)) : 1;
+  const std::int64_t tokens = kind.per_token ? TokensHeld(run.like, load.tokens) : 1;
   const Checked rows = Checked(run.layers) * tokens * load.requests;
   const Checked elements = rows * run.elements;
   const Checked bytes = StorageBytes(run.elements, *kind.format) * rows;
   if (!bytes.ok() || !elements.ok()) {
     return CacheTooLarge();
   }
-  const std::string window = run.window ? fmt::format(", window {}", *run.window) : "";
   resident.Add({.pile = Pile::kKvCache,
                 .format = kind.format->name,
                 .elements = Elements(elements.value()),
                 .bytes = Exactly(Bytes(bytes.value()))},
                {.what = fmt::format("{} of {} layers{}", kind.what, run.layers,
-                                    kind.per_token ? window : ""),
+                                    kind.per_token ? WhichTokens(run.like) : ""),
                 .formula = fmt::format("{} requests × {} layers × {} elements{}", load.requests,
                                        run.layers, run.elements,
                                        kind.per_token ? fmt::format(" × {} tokens", tokens) : ""),
@@ -78,12 +83,14 @@ Result<void> AddCache(Resident& resident, const Run& run, const Kind& kind,
   return {};
 }
 
-Checked BytesOfKinds(const Network& network, const CacheFormats& formats, bool per_token) {
+// Of one request: what grows with its context, a token of it; or all that does not.
+Checked BytesOfKinds(const Network& network, const CacheFormats& formats, bool grows) {
   Checked bytes = 0;
   for (const Kind& kind : KindsOf(formats)) {
-    if (kind.per_token == per_token) {
-      for (const Run& run : RunsOf(network, kind)) {
-        bytes = bytes + Checked(run.layers) * StorageBytes(run.elements, *kind.format);
+    for (const Run& run : RunsOf(network, kind)) {
+      if (grows == (kind.per_token && !run.like.encoder_tokens)) {
+        const std::int64_t tokens = kind.per_token ? run.like.encoder_tokens.value_or(1) : 1;
+        bytes = bytes + Checked(run.layers) * tokens * StorageBytes(run.elements, *kind.format);
       }
     }
   }
@@ -96,6 +103,18 @@ CacheFormats CacheFormatsOf(const ServingJob& serving) {
   return {.key = serving.key_format,
           .value = serving.value_format,
           .convolution = FindStoredType(serving.compute_format.name)};
+}
+
+std::int64_t TokensHeld(const Cache& cache, std::int64_t tokens) {
+  return cache.encoder_tokens.value_or(std::min(tokens, cache.window.value_or(tokens)));
+}
+
+std::int64_t EncoderTokens(std::span<const Cache> caches) {
+  std::int64_t tokens = 0;
+  for (const Cache& cache : caches) {
+    tokens = std::max(tokens, cache.encoder_tokens.value_or(0));
+  }
+  return tokens;
 }
 
 Result<Resident> CacheStorages(const Network& network, const CacheFormats& formats,

@@ -3,6 +3,9 @@
 // What serving keeps of its requests where nothing is padded: the keys and values of every token,
 // and states that do not grow with the context.
 
+#include <cstdint>
+#include <span>
+
 #include "base/checked.h"
 #include "formats/stored_type.h"
 #include "model/network.h"
@@ -25,11 +28,19 @@ CacheFormats CacheFormatsOf(const ServingJob& serving);
 Result<Resident> CacheStorages(const Network& network, const CacheFormats& formats,
                                const RequestLoad& load);
 
+// Tokens of a request of that length whose keys and values the layer holds: the last ones of a
+// window, or those of the encoder.
+std::int64_t TokensHeld(const Cache& cache, std::int64_t tokens);
+
+// Tokens that an encoder makes of a request, and cross attention holds; 0 without it.
+std::int64_t EncoderTokens(std::span<const Cache> caches);
+
 // Bytes that one more token costs one request while no window is full: keys, values, and index keys
 // of all layers. Llama-2-7B in float16: 2 × 32 layers × 4,096 × 2 bytes = 524,288.
 Checked CacheBytesPerToken(const Network& network, const CacheFormats& formats);
 
-// Bytes of one request that do not grow: convolution inputs, and recurrent memory in float32.
+// Bytes of one request that do not grow: convolution inputs, recurrent memory in float32, and what
+// cross attention holds of the encoder.
 Checked StateBytesPerRequest(const Network& network, const CacheFormats& formats);
 
 // The error of a cache past 2^53 bytes.

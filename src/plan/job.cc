@@ -7,6 +7,7 @@
 #include "base/nearest_name.h"
 #include "base/try.h"
 #include "plan/adapter_setting.h"
+#include "plan/cache.h"
 #include "plan/model_argument.h"
 #include "plan/setting_reader.h"
 #include "units/parse.h"
@@ -76,6 +77,29 @@ std::string_view Word(Unknown unknown) {
   return std::ranges::find(kSolveWords, unknown, &SolveWord::unknown)->word;
 }
 
+namespace {
+
+// Cross attention keeps the images of a request apart from its context: one of the largest size,
+// where no count was given.
+void MoveImageTokens(Job& job, SettingReader& reader) {
+  const std::int64_t of_one_image = EncoderTokens(job.model.network.caches);
+  if (of_one_image == 0) {
+    return;
+  }
+  if (reader.Find("image-tokens") == nullptr) {
+    reader.NoteDefault("image-tokens", fmt::format("{}", of_one_image));
+    return;
+  }
+  for (Cache& cache : job.model.network.caches) {
+    if (cache.encoder_tokens) {
+      cache.encoder_tokens = job.serving.image_tokens;
+    }
+  }
+  job.serving.image_tokens = 0;
+}
+
+}  // namespace
+
 Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settings) {
   TRY_VOID(RefuseUnbuilt(settings, kind));
   Job job;
@@ -95,6 +119,7 @@ Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settin
   }
   if (kind == JobKind::kServe) {
     TRY(job.serving, ReadServing(reader, job));
+    MoveImageTokens(job, reader);
     const ServingLayout& layout = job.serving.layout;
     job.devices = layout.tensor * layout.pipeline * layout.data;
   } else {

@@ -104,9 +104,9 @@ class Cutter {
     const auto cache = std::ranges::find_if(network_.caches, [&](const Cache& one) {
       return one.layer == block.first && one.key_elements_per_token > 0;
     });
-    const std::optional<std::int64_t> heads = IsNumbered(block) && cache != network_.caches.end()
-                                                  ? std::optional(cache->heads)
-                                                  : std::nullopt;
+    const std::optional<std::int64_t> heads =
+        block.name == pattern_ && cache != network_.caches.end() ? std::optional(cache->heads)
+                                                                 : std::nullopt;
     for (Parameter& parameter : cut.parameters) {
       parameter = Cut(std::move(parameter), heads);
     }

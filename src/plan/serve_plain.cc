@@ -27,7 +27,7 @@ Checked LargestCacheTensor(const Network& network, const CacheFormats& formats,
                            const RequestLoad& load) {
   Checked most = 0;
   for (const Cache& cache : network.caches) {
-    const std::int64_t tokens = std::min(load.tokens, cache.window.value_or(load.tokens));
+    const std::int64_t tokens = TokensHeld(cache, load.tokens);
     const Checked keys = StorageBytes(cache.key_elements_per_token, *formats.key);
     const Checked values = StorageBytes(cache.value_elements_per_token, *formats.value);
     const Checked larger = OrLargest(keys) > OrLargest(values) ? keys : values;

@@ -23,6 +23,8 @@ struct Cells {
   std::int64_t full = 0;
   std::int64_t window = 0;
   std::int64_t window_tokens = 0;  // the longest
+  std::int64_t encoder_tokens =
+      0;  // of a request, in slots of all layers (mllama.py, encoder_lens)
   std::int64_t state = 0;
 };
 
@@ -36,7 +38,7 @@ std::int64_t TokenBytesOf(const Cache& cache, const CacheFormats& formats) {
 }
 
 Cells CellsOf(const std::vector<Cache>& caches, const CacheFormats& formats) {
-  Cells cells;
+  Cells cells = {.encoder_tokens = EncoderTokens(caches)};
   for (const Cache& cache : caches) {
     (cache.window ? cells.window : cells.full) += TokenBytesOf(cache, formats);
     cells.window_tokens = std::max(cells.window_tokens, cache.window.value_or(0));
@@ -59,7 +61,7 @@ Checked TokensBytes(const Cells& cells, Checked tokens) {
 // Tokens that the requests need: all of theirs in the full layers, and so many more that the share
 // of the windows' pool holds what their windows do.
 Checked TokensNeeded(const Cells& cells, const RequestLoad& load) {
-  const Checked full = Checked(load.tokens) * load.requests;
+  const Checked full = (Checked(load.tokens) + cells.encoder_tokens) * load.requests;
   if (cells.window == 0) {
     return full;
   }

@@ -94,7 +94,8 @@ struct Paging {
   std::int64_t block_tokens = 16;  // of the attention layers with the most bytes a token
   Checked page = 0;                // of one layer
   VllmGroups groups = {};
-  std::int64_t step_tokens = 0;  // of one scheduled step: what windows keep besides
+  std::int64_t step_tokens = 0;     // of one scheduled step: what windows keep besides
+  std::int64_t encoder_tokens = 0;  // of a request, in blocks of their own
 
   std::int64_t BlockTokens(const LayerKind& kind) const {
     const std::int64_t tokens = OrLargest(page) / std::max<std::int64_t>(1, kind.token_bytes);
@@ -108,7 +109,8 @@ struct Paging {
 Paging PagingOf(const std::vector<Cache>& caches, const Job& job) {
   Paging paging = {.kinds = KindsOf(caches, CacheFormatsOf(job.serving)),
                    .block_tokens = job.serving.engine->page_tokens,
-                   .step_tokens = StepSizeOf(job).tokens};
+                   .step_tokens = StepSizeOf(job).tokens,
+                   .encoder_tokens = EncoderTokens(caches)};
   std::vector<std::int64_t> counts;
   counts.reserve(paging.kinds.size());
   std::int64_t token_bytes = 0;
@@ -138,7 +140,9 @@ Paging PagingOf(const std::vector<Cache>& caches, const Job& job) {
 
 // Of one request: attention a block for each so many tokens; a window what it sees and one step
 // can add, and a block more as it does not begin on one (SlidingWindowSpec.max_memory_usage_bytes);
-// a state one.
+// a state one. Cross attention is the older engine's alone, whose blocks have a page of every
+// layer: those of the encoder's tokens stand in a table of their own (core/block_manager.py,
+// cross_block_tables).
 Checked BlocksOfRequest(const Paging& paging, std::int64_t tokens) {
   Checked blocks = 0;
   for (const LayerKind& kind : paging.kinds) {
@@ -148,7 +152,8 @@ Checked BlocksOfRequest(const Paging& paging, std::int64_t tokens) {
       const Checked seen = Checked(kind.window) - 1 + paging.step_tokens;
       of_kind = kind.window > 0 && OrLargest(seen) < tokens
                     ? DivideRoundingUp(seen, block) + 1
-                    : DivideRoundingUp(Checked(tokens), block);
+                    : DivideRoundingUp(Checked(tokens), block) +
+                          DivideRoundingUp(Checked(paging.encoder_tokens), block);
     }
     blocks = blocks + of_kind * paging.GroupsOf(kind);
   }

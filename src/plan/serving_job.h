@@ -45,7 +45,8 @@ struct ServingJob {
   double memory_utilization = 1;
   std::optional<std::int64_t> micro_batch = {};   // tokens in one forward pass
   std::optional<std::int64_t> max_num_seqs = {};  // requests that the engine prepares for
-  std::int64_t image_tokens = 0;                  // of each request, beside its context
+  // Of each request, beside its context; those of cross attention are in the network's caches.
+  std::int64_t image_tokens = 0;
 
   // llama.cpp's
   std::optional<std::int64_t> gpu_layers = {};  // none: all

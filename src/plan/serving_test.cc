@@ -120,6 +120,41 @@ TEST(Serving, MoreRequestsNeverHaveLongerContexts) {
   }
 }
 
+// Llama 3.2 Vision, 40 layers of 8 × 128, 8 of which see the image and not the words: of an image
+// of 560 pixels and 4 tiles, 4 × 1,601 tokens (vllm/model_executor/models/mllama.py,
+// get_max_mllama_image_tokens).
+constexpr std::int64_t kTokenOfLayer = 2 * 8 * 128 * 2;
+
+TEST(Serving, CrossAttentionKeepsTheImageAndNotTheContext) {
+  const auto cache = [](std::map<std::string, std::string> settings) {
+    settings["context-length"] = "8192";
+    return CacheOf(Served("llama-3.2-11b-vision-instruct", settings));
+  };
+  const Bytes words(32 * 8192 * kTokenOfLayer);
+  EXPECT_EQ(cache({}), words + Bytes(8 * 6404 * kTokenOfLayer));
+  EXPECT_EQ(cache({{"engine", "transformers"}}), words + Bytes(8 * 6404 * kTokenOfLayer));
+  EXPECT_EQ(cache({{"image-tokens", "0"}}), words);
+  EXPECT_EQ(cache({{"image-tokens", "12808"}}), words + Bytes(8 * 12808 * kTokenOfLayer));
+  // Of 448 pixels: 4 × 1,025.
+  EXPECT_EQ(CacheOf(Served("llama-3.2-11b-vision", {{"context-length", "8192"}})),
+            words + Bytes(8 * 4100 * kTokenOfLayer));
+}
+
+// The older vLLM's blocks, and SGLang's slots, have room in every layer, whether for words or for
+// the image. vllm-project/vllm#12126: 14.65 GiB are 6,001 blocks of 16 tokens × 163,840 bytes.
+TEST(Serving, EnginesThatFillAPoolKeepTheImageInEveryLayer) {
+  const std::map<std::string, std::string> settings = {
+      {"engine", "vllm"}, {"device", "h100-sxm-80gb"}, {"context-length", "65536"}};
+  const Budget budget = Served("llama-3.2-11b-vision-instruct", settings);
+  const CachePool& pool = *budget.serving->pool;
+  EXPECT_EQ(pool.blocks, pool.bytes.value() / (std::int64_t{16} * 163840));
+  // 4,096 blocks of words, 401 of the image: 6,404 / 16, rounded up.
+  EXPECT_EQ(CacheOf(budget), Bytes(std::int64_t{4096 + 401} * 16 * 163840));
+  EXPECT_EQ(CacheOf(Served("llama-3.2-11b-vision-instruct",
+                           {{"engine", "sglang"}, {"context-length", "65536"}})),
+            Bytes(std::int64_t{65536 + 6404} * 163840));
+}
+
 TEST(Serving, AdviceSavesWhatItSays) {
   const std::map<std::string, std::string> settings = {
       {"engine", "vllm"}, {"device", "h100-sxm-80gb"}, {"context-length", "8192"}};

@@ -101,8 +101,10 @@ constexpr Setting kSettings[] = {
      kServe, kServing},
     {"adapters", "", "N", "how many of them (default 1)", kServe, kServing},
     {"image-tokens", "", "N",
-     "tokens that the images of a request take, beside --context-length (default 0)", kServe,
-     kServing},
+     "tokens that the images of a request take, beside --context-length (default 0; one image, "
+     "where "
+     "cross attention keeps them)",
+     kServe, kServing},
 
     {"device", "", "DEVICE", "a device of the catalogue, or its memory: 80GB, 79.6GiB", kPlace},
     {"devices", "", "N", "how many devices (default 1)", kPlace, kTraining},
