@@ -25,15 +25,6 @@ Checked ShareOf(Checked bytes, double share) {
   return static_cast<std::int64_t>(static_cast<double>(bytes.value()) * share);
 }
 
-PagedLayer PagedLayerOf(const Cache& cache, int bits, std::int64_t tensor_parallel) {
-  const std::int64_t heads = std::max<std::int64_t>(1, cache.heads);
-  return {
-      .heads = heads,
-      .elements_per_head = (cache.key_elements_per_token + cache.value_elements_per_token) / heads,
-      .bits = bits,
-      .tensor_parallel = tensor_parallel};
-}
-
 Checked TokenBytes(const PagedLayer& layer) {
   if (layer.tensor_parallel < 1) {
     return kNoAmount;

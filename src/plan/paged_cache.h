@@ -19,7 +19,6 @@ struct PagedLayer {
   int bits = 16;                       // of an element
   std::int64_t tensor_parallel = 1;
 };
-PagedLayer PagedLayerOf(const Cache& cache, int bits, std::int64_t tensor_parallel);
 
 // Bytes of one token in one layer, on one rank. Llama-3.1-8B: 8 × 256 × 2 = 4,096; on 16 ranks 512.
 Checked TokenBytes(const PagedLayer& layer);

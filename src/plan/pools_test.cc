@@ -93,8 +93,8 @@ TEST(Vllm, CountsThatDifferByLessThanHalfShareGroupsOfTheLarger) {
 
 TEST(Vllm, ConcurrencyOfLogs) {
   EXPECT_NEAR(VllmConcurrencyOfTokens(1952 * 16, 20'000), 1.56, 0.005);  // vllm#10517
-  EXPECT_NEAR(VllmConcurrency(1952, {.length = 20'000}), 1.56, 0.005);
-  EXPECT_EQ(VllmConcurrency(1952, {}), 0);
+  EXPECT_NEAR(VllmConcurrency(1952, 20'000 / 16), 1.56, 0.005);
+  EXPECT_EQ(VllmConcurrency(1952, 0), 0);
 }
 
 TEST(Vllm, HeadsPastOneARankAreCopied) {
@@ -105,6 +105,15 @@ TEST(Sglang, WindowTokensOfALog) {
   EXPECT_EQ(SglangWindowTokens(70'656, 0.8, 256).value(), 56'320);
 }
 
+// As many bytes as before the split: 12 layers of each kind, 1,000 tokens of 24 are 1,111 in one
+// kind and 888 in the other.
+TEST(Sglang, WindowsShareThePoolByTheirBytes) {
+  const SglangPools pools =
+      SglangSplitTokens(1000, {.full_cell = 12 * 2048, .window_cell = 12 * 2048, .ratio = 0.8});
+  EXPECT_EQ(pools.full_tokens.value(), 1111);
+  EXPECT_EQ(pools.window_tokens.value(), 888);
+}
+
 TEST(Sglang, SizesOfLogs) {
   // Kimi-K2.5, 61 layers, 2,454,421 tokens: 160.63 "GB" of 2^30.
   const std::vector<PagedLayer> layers(61, {.elements_per_head = 576, .tensor_parallel = 8});
@@ -113,12 +122,10 @@ TEST(Sglang, SizesOfLogs) {
 }
 
 TEST(Sglang, NothingIsLeftWhereTheWeightsTakeMoreThanTheirShare) {
-  EXPECT_EQ(SglangMaxTotalTokens({.available_before_load = Gib(80),
-                                  .available_after_load = Gib(4),
-                                  .memory_fraction_static = 0.9},
-                                 LlamaTokenBytes(), 1)
-                .value(),
-            0);
+  const Checked bytes = SglangCacheBytes({.available_before_load = Gib(80),
+                                          .available_after_load = Gib(4),
+                                          .memory_fraction_static = 0.9});
+  EXPECT_EQ(SglangMaxTotalTokens(bytes, LlamaTokenBytes(), 1).value(), 0);
 }
 
 TEST(TensorrtLlm, BytesOfALog) {

@@ -22,6 +22,7 @@ constexpr double kStateRatio = 0.9;   // server_args.py, mamba_full_memory_ratio
 struct Cells {
   std::int64_t full = 0;
   std::int64_t window = 0;
+  std::int64_t page_tokens = 1;
   std::int64_t window_tokens = 0;  // the longest
   std::int64_t encoder_tokens =
       0;  // of a request, in slots of all layers (mllama.py, encoder_lens)
@@ -37,8 +38,10 @@ std::int64_t TokenBytesOf(const Cache& cache, const CacheFormats& formats) {
                    (index + 127) / 128 * 4);
 }
 
-Cells CellsOf(const std::vector<Cache>& caches, const CacheFormats& formats) {
-  Cells cells = {.encoder_tokens = EncoderTokens(caches)};
+Cells CellsOf(const std::vector<Cache>& caches, const Job& job) {
+  const CacheFormats formats = CacheFormatsOf(job.serving);
+  Cells cells = {.page_tokens = job.serving.engine->page_tokens,
+                 .encoder_tokens = EncoderTokens(caches)};
   for (const Cache& cache : caches) {
     (cache.window ? cells.window : cells.full) += TokenBytesOf(cache, formats);
     cells.window_tokens = std::max(cells.window_tokens, cache.window.value_or(0));
@@ -54,7 +57,8 @@ Cells CellsOf(const std::vector<Cache>& caches, const CacheFormats& formats) {
 
 // Tokens of the pool of windows are a share of the others'.
 Checked TokensBytes(const Cells& cells, Checked tokens) {
-  const Checked window = cells.window > 0 ? ShareOf(tokens, kWindowRatio) : Checked(0);
+  const Checked window =
+      cells.window > 0 ? SglangWindowTokens(tokens, kWindowRatio, cells.page_tokens) : Checked(0);
   return tokens * cells.full + window * cells.window;
 }
 
@@ -101,25 +105,27 @@ Result<Resident> RequestsOf(const Cells& cells, const Job& job, const RequestLoa
   return resident;
 }
 
-struct DeviceMemory {
-  Bytes before = Bytes(0);  // free before the weights are loaded
-  Bytes pool = Bytes(0);
-};
-DeviceMemory MemoryOf(const ServingRank& rank, const Job& job) {
+SglangMemory MemoryOf(const ServingRank& rank, const Job& job) {
   const Bytes before = job.device->memory - ExpectedOf(rank.loaded, Pile::kOverhead);
-  const Checked left = ShareOf(before.value(), 1 - job.serving.memory_utilization);
-  const Bytes pool = before - ExpectedOf(rank.loaded, Pile::kWeights) - Bytes(OrLargest(left));
-  return {.before = before, .pool = pool};
+  const Bytes after = before - ExpectedOf(rank.loaded, Pile::kWeights);
+  return {.available_before_load = before.value(),
+          .available_after_load = after.value(),
+          .memory_fraction_static = job.serving.memory_utilization};
 }
 
 // Where there are states, they and the tokens divide what there is.
-CachePool PoolOf(const Cells& cells, Bytes bytes) {
-  CachePool pool = {.bytes = std::max(Bytes(0), bytes)};
-  const double share = cells.state > 0 ? 1 / (1 + kStateRatio) : 1;
-  const double cell =
-      static_cast<double>(cells.full) + kWindowRatio * static_cast<double>(cells.window);
-  if (cell > 0) {
-    pool.tokens = static_cast<std::int64_t>(static_cast<double>(pool.bytes.value()) * share / cell);
+CachePool PoolOf(const Cells& cells, const SglangMemory& memory) {
+  const Checked bytes = SglangCacheBytes(memory);
+  CachePool pool = {.bytes = Bytes(OrLargest(bytes))};
+  const Checked of_tokens = cells.state > 0 ? ShareOf(bytes, 1 / (1 + kStateRatio)) : bytes;
+  if (cells.full > 0) {
+    const Checked tokens =
+        SglangMaxTotalTokens(of_tokens, Checked(cells.full) + cells.window, cells.page_tokens);
+    const SglangSplit split = {.full_cell = cells.full,
+                               .window_cell = cells.window,
+                               .ratio = kWindowRatio,
+                               .page_tokens = cells.page_tokens};
+    pool.tokens = OrLargest(SglangSplitTokens(tokens, split).full_tokens);
   }
   pool.blocks = pool.tokens;
   return pool;
@@ -146,13 +152,12 @@ Result<ServingPlan> PlanSglang(const Job& job) {
     if (const auto draft = DraftNetwork(job); draft && &rank == &plan.ranks.back()) {
       caches.insert(caches.end(), draft->caches.begin(), draft->caches.end());
     }
-    const Cells cells = CellsOf(caches, CacheFormatsOf(job.serving));
+    const Cells cells = CellsOf(caches, job);
     if (job.device) {
-      const DeviceMemory memory = MemoryOf(rank, job);
-      rank.pool = PoolOf(cells, memory.pool);
+      const SglangMemory memory = MemoryOf(rank, job);
+      rank.pool = PoolOf(cells, memory);
       rank.figures = [](const ServingRank& of, const RequestLoad&) { return FiguresOf(of); };
-      AddLeftFree(rank.loaded,
-                  memory.before - ExpectedOf(rank.loaded, Pile::kWeights) - memory.pool,
+      AddLeftFree(rank.loaded, Bytes(OrLargest(SglangReservedBytes(memory))),
                   fmt::format("free before the load × (1 − {}): activations, graphs",
                               job.serving.memory_utilization));
     }

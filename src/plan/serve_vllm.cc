@@ -255,10 +255,7 @@ std::vector<EngineFigure> FiguresOf(const ServingRank& rank, const Paging& pagin
     return static_cast<double>(ExpectedOf(rank.loaded, pile).value());
   };
   const Checked each = BlocksOfRequest(paging, load.tokens);
-  const double concurrency =
-      each.ok() && each.value() > 0
-          ? static_cast<double>(rank.pool->blocks) / static_cast<double>(each.value())
-          : 0;
+  const double concurrency = VllmConcurrency(rank.pool->blocks, each);
   return {{.id = "weights_bytes", .value = bytes(Pile::kWeights), .unit = "bytes"},
           {.id = "activation_bytes", .value = bytes(Pile::kWorkspace), .unit = "bytes"},
           {.id = "requested_bytes",

@@ -126,11 +126,15 @@ NumberFormat ComputeFormat(const ServedFormat& weights, const Network& network) 
   return StorageBits(wide) < 16 ? bfloat16 : wide;
 }
 
-// A format of the cache, one that the engine has.
+// A format of the cache, one that the engine has. Values of 4 bits are kept with a byte of scale
+// for each 16, which makes them as large as nvfp4 (sglang memory_pool.py, MHATokenToKVPoolFP4 and
+// MLATokenToKVPoolFP4).
 Result<const StoredType*> KvFormat(const SetValue& set, const ServingJob& serving) {
   const StoredType* type = FindStoredType(set.text);
   if (const auto format = FindFormat(set.text)) {
-    type = FindStoredType(format->name);  // "fp8" and the other words that people type
+    // "fp8" and the other words that people type
+    const bool scaled = serving.engine && format->name == "float4_e2m1fn";
+    type = FindStoredType(scaled ? "nvfp4" : format->name);
   }
   if (type == nullptr) {
     TRY(const NumberFormat format, FindFormat(set.text, set.where));

@@ -120,6 +120,17 @@ TEST(Serving, MoreRequestsNeverHaveLongerContexts) {
   }
 }
 
+// sglang memory_pool.py, MHATokenToKVPoolFP4 and MLATokenToKVPoolFP4: of Llama-3.1-8B and a layer
+// 2 × 8 × (128 / 2 + 128 / 16) bytes a token; of DeepSeek-V3 576 / 2 + 576 / 16.
+TEST(Serving, SglangKeepsAScaleForEach16ValuesOf4Bits) {
+  const auto cache = [](const char* model) {
+    return CacheOf(Served(
+        model, {{"engine", "sglang"}, {"kv-format", "fp4_e2m1"}, {"context-length", "1000"}}));
+  };
+  EXPECT_EQ(cache("llama-3.1-8b"), Bytes(1000 * 32 * 2 * 8 * (64 + 8)));
+  EXPECT_EQ(cache("deepseek-v3"), Bytes(1000 * 61 * (288 + 36)));
+}
+
 // Llama 3.2 Vision, 40 layers of 8 × 128, 8 of which see the image and not the words: of an image
 // of 560 pixels and 4 tiles, 4 × 1,601 tokens (vllm/model_executor/models/mllama.py,
 // get_max_mllama_image_tokens).

@@ -19,12 +19,17 @@ Checked SglangCellBytes(std::span<const PagedLayer> layers) {
   return bytes;
 }
 
-Checked SglangMaxTotalTokens(const SglangMemory& memory, Checked cell_bytes,
-                             std::int64_t page_tokens) {
-  const Checked reserved = ShareOf(memory.available_before_load, 1 - memory.memory_fraction_static);
-  const Checked rest = memory.available_after_load - reserved;
-  const Checked pool = rest.ok() ? Checked(std::max<std::int64_t>(0, rest.value())) : rest;
-  return WholePages(DivideRoundingDown(pool, cell_bytes), page_tokens);
+Checked SglangReservedBytes(const SglangMemory& memory) {
+  return ShareOf(memory.available_before_load, 1 - memory.memory_fraction_static);
+}
+
+Checked SglangCacheBytes(const SglangMemory& memory) {
+  const Checked rest = memory.available_after_load - SglangReservedBytes(memory);
+  return rest.ok() ? Checked(std::max<std::int64_t>(0, rest.value())) : rest;
+}
+
+Checked SglangMaxTotalTokens(Checked cache_bytes, Checked cell_bytes, std::int64_t page_tokens) {
+  return WholePages(DivideRoundingDown(cache_bytes, cell_bytes), page_tokens);
 }
 
 Checked SglangPoolBytes(Checked tokens, std::int64_t page_tokens, Checked cell_bytes) {
@@ -32,14 +37,14 @@ Checked SglangPoolBytes(Checked tokens, std::int64_t page_tokens, Checked cell_b
 }
 
 SglangPools SglangSplitTokens(Checked tokens, const SglangSplit& split) {
-  const Checked layer_tokens = tokens * (Checked(split.full_layers) + split.window_layers);
-  const double shares = static_cast<double>(split.full_layers) +
-                        split.ratio * static_cast<double>(split.window_layers);
-  if (!layer_tokens.ok() || !(shares > 0)) {
+  const Checked bytes = tokens * (Checked(split.full_cell) + split.window_cell);
+  const double shares =
+      static_cast<double>(split.full_cell) + split.ratio * static_cast<double>(split.window_cell);
+  if (!bytes.ok() || !(shares > 0)) {
     const Checked none = Checked(kLargestAmount) + 1;
     return {none, none};
   }
-  const auto full = static_cast<std::int64_t>(static_cast<double>(layer_tokens.value()) / shares);
+  const auto full = static_cast<std::int64_t>(static_cast<double>(bytes.value()) / shares);
   const Checked full_tokens = WholePages(full, split.page_tokens);
   return {full_tokens, SglangWindowTokens(full_tokens, split.ratio, split.page_tokens)};
 }

@@ -21,25 +21,28 @@ struct SglangMemory {
   Checked available_after_load = 0;
   double memory_fraction_static = 0.9;
 };
-// (after − before × (1 − fraction)) ÷ cell, a multiple of the page; 0 where nothing is left.
-Checked SglangMaxTotalTokens(const SglangMemory& memory, Checked cell_bytes,
-                             std::int64_t page_tokens);
+// Left to activations and graphs: before × (1 − fraction).
+Checked SglangReservedBytes(const SglangMemory& memory);
+// For the cache: after − what is reserved; 0 where nothing is left.
+Checked SglangCacheBytes(const SglangMemory& memory);
+// A multiple of the page.
+Checked SglangMaxTotalTokens(Checked cache_bytes, Checked cell_bytes, std::int64_t page_tokens);
 
 // Bytes of the pool: it has a page more than it gives out, for padded requests.
 Checked SglangPoolBytes(Checked tokens, std::int64_t page_tokens, Checked cell_bytes);
 
 // A model of layers with and without a window splits its tokens between two pools.
 struct SglangSplit {
-  std::int64_t full_layers = 0;
-  std::int64_t window_layers = 0;
-  double ratio = 0.8;  // swa_full_tokens_ratio
+  std::int64_t full_cell = 0;    // bytes of a token in the layers without a window
+  std::int64_t window_cell = 0;  // and in those with one
+  double ratio = 0.8;            // swa_full_tokens_ratio
   std::int64_t page_tokens = 1;
 };
 struct SglangPools {
   Checked full_tokens = 0;
   Checked window_tokens = 0;
 };
-// full × full_layers + ratio × full × window_layers = tokens × layers.
+// full × full_cell + ratio × full × window_cell = tokens × both.
 SglangPools SglangSplitTokens(Checked tokens, const SglangSplit& split);
 
 // ratio × the tokens of the full layers, a multiple of the page: 0.8 of 70,656 is 56,320 in pages

@@ -50,14 +50,11 @@ Checked VllmAttentionBlock(Checked state_page, Checked token_bytes, std::int64_t
   return DivideRoundingUp(state_page, token_bytes * kernel_tokens) * kernel_tokens;
 }
 
-double VllmConcurrency(Checked blocks, const VllmRequest& request) {
-  const Checked needed =
-      DivideRoundingUp(Checked(request.length), request.block_tokens) * request.attention_groups +
-      Checked(request.state_groups) * request.blocks_of_a_state;
-  if (!blocks.ok() || !needed.ok() || needed.value() < 1) {
+double VllmConcurrency(Checked blocks, Checked blocks_of_request) {
+  if (!blocks.ok() || !blocks_of_request.ok() || blocks_of_request.value() < 1) {
     return 0;
   }
-  return static_cast<double>(blocks.value()) / static_cast<double>(needed.value());
+  return static_cast<double>(blocks.value()) / static_cast<double>(blocks_of_request.value());
 }
 
 double VllmConcurrencyOfTokens(Checked tokens, std::int64_t length) {

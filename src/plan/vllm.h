@@ -70,17 +70,9 @@ Checked VllmCpuBlocks(Checked swap_bytes, Checked block_bytes);
 // 1,085,440 / 1,152 → 960.
 Checked VllmAttentionBlock(Checked state_page, Checked token_bytes, std::int64_t kernel_tokens);
 
-// Requests of full length at once: blocks ÷ blocks of a request, summed over the groups
-// (get_max_concurrency_for_kv_cache_config). Attention takes length / block of them, rounded up; a
-// state takes 1, or 2 where prefixes are cached aligned.
-struct VllmRequest {
-  std::int64_t length = 0;
-  std::int64_t block_tokens = 16;
-  std::int64_t attention_groups = 1;
-  std::int64_t state_groups = 0;
-  std::int64_t blocks_of_a_state = 1;
-};
-double VllmConcurrency(Checked blocks, const VllmRequest& request);
+// Requests of full length at once, of so many blocks each, summed over the groups
+// (get_max_concurrency_for_kv_cache_config).
+double VllmConcurrency(Checked blocks, Checked blocks_of_request);
 
 // The concurrency of the log in versions with one group: tokens ÷ length, not rounded to blocks.
 double VllmConcurrencyOfTokens(Checked tokens, std::int64_t length);
