@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,53 +13,13 @@
 #include "plan/gguf_tensors.h"
 #include "plan/llamacpp.h"
 #include "plan/llamacpp_compute.h"
+#include "plan/llamacpp_model.h"
 #include "plan/serving_rank.h"
 
 namespace fourpiles {
 namespace {
 
 constexpr std::int64_t kMicroBatch = 512;  // common/common.h, n_ubatch
-
-// The model as llama.cpp sees it.
-struct Loaded {
-  std::shared_ptr<const Network> network = {};
-  GgufTensors gguf = {};
-  std::int64_t layers = 1;
-  bool padded = false;  // CUDA and HIP buffers pad rows and align tensors
-
-  Checked BytesOf(const PlacedTensor& placed) const {
-    return padded ? CudaTensorBytes({placed.type, placed.tensor.ne0, placed.tensor.rows})
-                  : TensorBytes(placed);
-  }
-};
-
-Result<Loaded> LoadedOf(const Job& job) {
-  const Model& model = job.model;
-  Loaded loaded = {.network = std::make_shared<const Network>(model.network),
-                   .layers = model.network.num_hidden_layers.value_or(1)};
-  loaded.padded = job.device && (job.device->vendor == "NVIDIA" || job.device->vendor == "AMD");
-  if (model.checkpoint && job.serving.weights.as_stored && model.checkpoint->gguf) {
-    loaded.gguf = TensorsOfFile(*model.checkpoint->tensors);
-    return loaded;
-  }
-  if (job.bare_count) {
-    return WrongUsage(
-        {.where = "--engine",
-         .found = "llama.cpp's tensors are not known",
-         .expected = "expected a model whose layers are known",
-         .hint = job.from_file ? "put its config.json beside the tensors" : "give a model"});
-  }
-  if (!job.serving.weights.mixture) {
-    return WrongUsage({.where = "--weights-format",
-                       .found = fmt::format("llama.cpp reads GGUF, and \"{}\" is no type of it",
-                                            job.serving.weights.name),
-                       .expected = "expected a mixture that llama-quantize makes",
-                       .hint = "for example q4_k_m, q8_0 or bf16"});
-  }
-  TRY(loaded.gguf, TensorsOfNetwork(model.network, job.serving.weights.mixture->name,
-                                    {.latent = LatentTensors::kSplit}));
-  return loaded;
-}
 
 GpuPlacement PlacementOf(const Job& job, std::int64_t layers) {
   return {.gpu_layers = std::min(job.serving.gpu_layers.value_or(layers + 1), layers + 1),
@@ -71,19 +33,20 @@ struct Target {
   Place place = Place::kDevice;
 };
 
-Result<void> AddWeights(Resident& resident, const Loaded& loaded, const GpuPlacement& placement,
-                        const Target& target) {
+Result<void> AddWeights(Resident& resident, const LlamacppModel& loaded,
+                        const GpuPlacement& placement, const Target& target) {
   struct Amount {
     Checked elements = 0;
     Checked bytes = 0;
   };
   std::map<std::string_view, Amount> types;
-  for (const PlacedTensor& placed : loaded.gguf.tensors) {
+  for (const AlikeTensors& alike : loaded.alike) {
+    const PlacedTensor& placed = loaded.gguf.tensors[alike.number];
     const TensorPlaces places = PlacesOf(loaded.gguf, placed, loaded.layers, placement);
     if (target.device ? places.device == target.device : places.host) {
       Amount& amount = types[placed.type->name];
-      amount.elements = amount.elements + Checked(placed.tensor.ne0) * placed.tensor.rows;
-      amount.bytes = amount.bytes + (target.device ? loaded.BytesOf(placed) : TensorBytes(placed));
+      amount.elements = amount.elements + alike.elements;
+      amount.bytes = amount.bytes + (target.device ? alike.device_bytes : alike.bytes);
     }
   }
   for (const auto& [type, amount] : types) {
@@ -241,21 +204,29 @@ Result<void> AddStates(Resident& resident, const Network& network, const GpuPlac
   return {};
 }
 
-std::int64_t RowsOf(const GgufTensors& gguf, std::string_view ending) {
-  const auto found = std::ranges::find_if(gguf.tensors, [&](const PlacedTensor& placed) {
-    return placed.tensor.name.ends_with(ending);
-  });
-  return found == gguf.tensors.end() ? 0 : found->tensor.rows;
-}
-
-void AddHeads(ComputeRequest& request, const GgufTensors& gguf, const CacheRun& run) {
-  const std::int64_t fused = RowsOf(gguf, ".attn_qkv.weight");
-  const std::int64_t queries = RowsOf(gguf, ".attn_q.weight");
-  request.query_width = queries > 0 ? queries : request.hidden_size;
-  request.heads =
-      std::max<std::int64_t>(1, request.query_width / std::max<std::int64_t>(1, run.head));
-  if (fused > 0) {
-    request.fused_width = fused;
+// Of the layers on the target: with flash attention the first counts, without it the one with the
+// most scores and, of several, the widest queries.
+void AddHeads(ComputeRequest& request, const LlamacppModel& loaded, const GpuPlacement& placement,
+              const Target& target) {
+  for (const Cache& cache : loaded.network->caches) {
+    const std::int64_t keys = cache.key_elements_per_token;
+    if (keys == 0 || DeviceOfLayer(cache.layer, loaded.layers, placement) != target.device) {
+      continue;
+    }
+    const QueryRows& rows = loaded.queries[static_cast<std::size_t>(cache.layer)];
+    const std::int64_t of_fused =
+        rows.fused > 0 ? rows.fused - keys - cache.value_elements_per_token : request.hidden_size;
+    const std::int64_t width = rows.alone > 0 ? rows.alone : of_fused;
+    const std::int64_t head =
+        std::max<std::int64_t>(1, keys / std::max<std::int64_t>(1, cache.heads));
+    const std::int64_t heads = std::max<std::int64_t>(1, width / head);
+    const bool more =
+        std::pair(heads, width) > std::pair(request.heads.value_or(0), request.query_width);
+    if (!request.heads || (!request.flash_attention && more)) {
+      request.heads = heads;
+      request.query_width = width;
+      request.fused_width = rows.fused > 0 ? std::optional(rows.fused) : std::nullopt;
+    }
   }
 }
 
@@ -273,7 +244,7 @@ void AddExperts(ComputeRequest& request, const Network& network, const GgufTenso
   request.expert_width = up == gguf.tensors.end() ? 0 : up->tensor.ne0;
 }
 
-Checked ComputeBytes(const Job& job, const Loaded& loaded, const RequestLoad& load,
+Checked ComputeBytes(const Job& job, const LlamacppModel& loaded, const RequestLoad& load,
                      const Target& target) {
   const Network& network = job.model.network;
   const GpuPlacement placement = PlacementOf(job, loaded.layers);
@@ -293,9 +264,7 @@ Checked ComputeBytes(const Job& job, const Loaded& loaded, const RequestLoad& lo
   request.window_cells_apart =
       some && !std::ranges::all_of(runs, windows) && VersionOf(job).sliding_caches;
   request.window_mask = some && !request.window_cells_apart;
-  if (!runs.empty()) {
-    AddHeads(request, loaded.gguf, runs.front());
-  }
+  AddHeads(request, loaded, placement, target);
   if (placement.experts_on_host && target.device) {
     AddExperts(request, network, loaded.gguf);
   }
@@ -305,7 +274,7 @@ Checked ComputeBytes(const Job& job, const Loaded& loaded, const RequestLoad& lo
   return ComputeBufferBytes(request);
 }
 
-Result<void> AddCompute(Resident& resident, const Job& job, const Loaded& loaded,
+Result<void> AddCompute(Resident& resident, const Job& job, const LlamacppModel& loaded,
                         const RequestLoad& load, const Target& target) {
   const Checked bytes = ComputeBytes(job, loaded, load, target);
   if (!bytes.ok()) {
@@ -334,7 +303,7 @@ Result<void> AddOutput(Resident& resident, const Job& job, const RequestLoad& lo
   return {};
 }
 
-Result<Resident> RequestsOn(const Job& job, const Loaded& loaded, const RequestLoad& load,
+Result<Resident> RequestsOn(const Job& job, const LlamacppModel& loaded, const RequestLoad& load,
                             const Target& target) {
   const GpuPlacement placement = PlacementOf(job, loaded.layers);
   const Network& network = job.model.network;
@@ -353,7 +322,7 @@ Result<Resident> RequestsOn(const Job& job, const Loaded& loaded, const RequestL
 
 constexpr Target kHost = {.place = Place::kHost};
 
-Result<ServingRank> RankOf(const Job& job, const std::shared_ptr<const Loaded>& loaded,
+Result<ServingRank> RankOf(const Job& job, const std::shared_ptr<const LlamacppModel>& loaded,
                            std::int64_t device) {
   const GpuPlacement placement = PlacementOf(job, loaded->layers);
   const Target target = {.device = device};
@@ -426,7 +395,7 @@ Result<void> AddDraft(ServingRank& rank, const Job& job) {
 }
 
 Result<std::vector<ServingRank>> RanksWith(const Job& job,
-                                           const std::shared_ptr<const Loaded>& loaded) {
+                                           const std::shared_ptr<const LlamacppModel>& loaded) {
   std::vector<ServingRank> ranks;
   for (std::int64_t device = 0; device < job.serving.layout.pipeline; ++device) {
     TRY(ServingRank rank, RankOf(job, loaded, device));
@@ -438,7 +407,7 @@ Result<std::vector<ServingRank>> RanksWith(const Job& job,
   return ranks;
 }
 
-Result<bool> FitWith(const Job& job, const std::shared_ptr<const Loaded>& loaded,
+Result<bool> FitWith(const Job& job, const std::shared_ptr<const LlamacppModel>& loaded,
                      std::int64_t gpu_layers) {
   Job fewer = job;
   fewer.serving.gpu_layers = gpu_layers;
@@ -453,9 +422,12 @@ Result<bool> FitWith(const Job& job, const std::shared_ptr<const Loaded>& loaded
 }
 
 // The most layers, the output layer as one more, with which every device has room.
-Result<std::int64_t> MostGpuLayers(const Job& job, const std::shared_ptr<const Loaded>& loaded) {
-  std::int64_t fit = 0;
-  std::int64_t too_many = loaded->layers + 2;
+Result<std::int64_t> MostGpuLayers(const Job& job,
+                                   const std::shared_ptr<const LlamacppModel>& loaded) {
+  const std::int64_t all = loaded->layers + 1;
+  TRY(const bool all_fit, FitWith(job, loaded, all));
+  std::int64_t fit = all_fit ? all : 0;
+  std::int64_t too_many = all_fit ? all + 1 : all;
   while (too_many - fit > 1) {
     const std::int64_t middle = fit + (too_many - fit) / 2;
     TRY(const bool fits, FitWith(job, loaded, middle));
@@ -467,8 +439,8 @@ Result<std::int64_t> MostGpuLayers(const Job& job, const std::shared_ptr<const L
 }  // namespace
 
 Result<ServingPlan> PlanLlamacpp(const Job& job) {
-  TRY(Loaded found, LoadedOf(job));
-  const auto loaded = std::make_shared<const Loaded>(std::move(found));
+  TRY(LlamacppModel found, LlamacppModelOf(job));
+  const auto loaded = std::make_shared<const LlamacppModel>(std::move(found));
   ServingPlan plan;
   TRY(plan.ranks, RanksWith(job, loaded));
   if (job.device && !job.serving.gpu_layers) {
