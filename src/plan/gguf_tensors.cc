@@ -125,6 +125,9 @@ NameTable NamesFor(std::string_view model_type) {
   for (const std::string_view stem : kFrameStems) {
     add("", stem);
   }
+  if (model_type == "nemotron-nas") {  // in place of attention: gguf-py/gguf/tensor_mapping.py
+    table.try_emplace("model.layers.0.self_attn.linear_attn.weight", "blk.0.attn_output.weight");
+  }
   return table;
 }
 

@@ -23,10 +23,10 @@ struct LayerSizes {
 constexpr std::uint64_t kHidden = 64;
 constexpr std::uint64_t kHead = 16;
 
-// Nemotron's searched layers ("deci"): all, no attention, fewer heads, no feed-forward part
-// (src/models/deci.cpp).
+// Nemotron's searched layers ("deci"): all, no attention, fewer heads and no feed-forward part, and
+// linear attention, which is query heads without keys (src/models/deci.cpp).
 constexpr std::array<LayerSizes, 4> kLayersOfFile = {
-    {{4, 2, 128}, {0, 0, 64}, {4, 1, 32}, {4, 2, 0}}};
+    {{4, 2, 128}, {0, 0, 64}, {4, 1, 0}, {4, 0, 32}}};
 
 struct Tensor {
   std::string name;
@@ -44,10 +44,12 @@ std::vector<Tensor> TensorsOfFile() {
     };
     if (sizes.heads > 0) {
       add("attn_norm", {kHidden});
+      add("attn_output", {sizes.heads * kHead, kHidden});
+    }
+    if (sizes.key_value_heads > 0) {
       add("attn_q", {kHidden, sizes.heads * kHead});
       add("attn_k", {kHidden, sizes.key_value_heads * kHead});
       add("attn_v", {kHidden, sizes.key_value_heads * kHead});
-      add("attn_output", {sizes.heads * kHead, kHidden});
     }
     if (sizes.width > 0) {
       add("ffn_norm", {kHidden});
@@ -104,22 +106,22 @@ class UnevenGguf : public testing::Test {
   std::string path_ = fmt::format("{}uneven-{}.gguf", testing::TempDir(), getpid());
 };
 
-// 1,024 cells of float16: keys and values of 2 × 16 in layers 0 and 3, of 16 in layer 2.
+// 1,024 cells of float16: keys and values of 2 × 16 in layer 0, of 16 in layer 2.
 TEST_F(UnevenGguf, KeepsTheKeysOfEachLayerByItsOwnHeads) {
   const Budget budget = Served({});
-  EXPECT_EQ(budget.piles.at(Pile::kKvCache), Bytes(1024 * 2 * 2 * (32 + 16 + 32)));
+  EXPECT_EQ(budget.piles.at(Pile::kKvCache), Bytes(1024 * 2 * 2 * (32 + 16)));
   for (const std::string& warning : budget.warnings) {
     EXPECT_EQ(warning.find("missing"), std::string::npos) << warning;
     EXPECT_EQ(warning.find("expected"), std::string::npos) << warning;
   }
 }
 
-// 4 layers and the output are 3 parts and 2.
+// 4 layers and the output are 3 parts and 2, and the last layer has no keys.
 TEST_F(UnevenGguf, PutsEachLayersCacheOnItsDevice) {
   const Budget budget = Served({{"devices", "2"}});
   ASSERT_EQ(budget.ranks.size(), 2U);
   EXPECT_EQ(budget.ranks[0].piles.at(Pile::kKvCache), Bytes(1024 * 2 * 2 * (32 + 16)));
-  EXPECT_EQ(budget.ranks[1].piles.at(Pile::kKvCache), Bytes(1024 * 2 * 2 * 32));
+  EXPECT_EQ(budget.ranks[1].piles.at(Pile::kKvCache), Bytes(0));
 }
 
 // Scores of 4 heads, the mask, and the residual, the norm and queries before and after the
