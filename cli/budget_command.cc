@@ -5,13 +5,18 @@
 
 #include <fmt/format.h>
 
+#include "base/byte_source.h"
 #include "base/try.h"
 #include "base/write_file.h"
 #include "cli/command_line.h"
+#include "cli/engines_command.h"
 #include "model/text_file.h"
+#include "plan/check_log.h"
+#include "plan/log_job.h"
 #include "plan/request_answer.h"
 #include "plan/solve.h"
 #include "report/budget.h"
+#include "report/check_log.h"
 #include "report/requests.h"
 #include "report/timeline.h"
 
@@ -47,6 +52,13 @@ constexpr Option kRequestsOption = {
         "lengths of requests, CSV or JSON (docs/REQUESTS.md): how many fit, at the mean and at "
         "the worst"};
 
+constexpr Option kCheckLogOption = {
+    .name = "--check-log",
+    .value = "FILE",
+    .help =
+        "a start-up log of llama.cpp, vLLM or SGLang: its figures beside the predicted ones, "
+        "line by line; what the log says of its settings need not be typed (docs/LOGS.md)"};
+
 // The options of one kind of job, and the names that they point to.
 struct OptionTable {
   explicit OptionTable(JobKind kind) : settings(SettingsOf(kind)), names(2 * settings.size()) {
@@ -55,6 +67,7 @@ struct OptionTable {
       options.push_back(kTimelineOption);
     } else {
       options.push_back(kRequestsOption);
+      options.push_back(kCheckLogOption);
     }
     for (std::size_t i = 0; i < settings.size(); ++i) {
       const Setting& setting = settings[i];
@@ -153,6 +166,39 @@ Result<void> AddRequestsIfAsked(const Arguments& arguments, const Job& job, Answ
   return {};
 }
 
+// Start-ups are printed in the first few thousand lines.
+constexpr std::int64_t kLargestLog = std::int64_t{256} << 20;
+
+Result<Answer> AnswerCheckLog(const Settings& settings, const Arguments& arguments) {
+  const std::string path(arguments.One("--check-log"));
+  for (const std::string_view other : {"--requests", "--solve", "--markdown", "--explain"}) {
+    if (arguments.Has(other)) {
+      return WrongUsage({.where = std::string(other),
+                         .found = "asked together with --check-log",
+                         .expected = "expected one of the two",
+                         .hint = "a log is checked as it was run"});
+    }
+  }
+  TRY(const std::string text, ReadWholeFile(path, kLargestLog));
+  TRY(const EngineLog log, ReadEngineLog(text, path));
+  const auto typed = settings.find("model");
+  const auto logged = log.model.find("path");
+  if (typed == settings.end() && logged == log.model.end()) {
+    return WrongUsage({.where = "MODEL",
+                       .found = "missing, and the log does not name it",
+                       .expected = "expected a model",
+                       .hint = "\"fourpiles models\" lists the catalogue"});
+  }
+  TRY(const Job job,
+      JobOfLog(log, path, typed == settings.end() ? logged->second : typed->second.text, settings));
+  TRY(const LogCheck check, CheckLog(log, job));
+  const LogCheckHead head = {.path = path, .log = &log, .job = &job};
+  return Answer{.text = LogCheckText(head, check),
+                .json = LogCheckJson(head, check),
+                .warnings = check.warnings,
+                .exit_status = check.off == 0 ? 0 : 1};
+}
+
 }  // namespace
 
 std::span<const Option> BudgetOptions(JobKind kind) {
@@ -161,6 +207,9 @@ std::span<const Option> BudgetOptions(JobKind kind) {
 
 Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   TRY(const Settings settings, SettingsFrom(kind, arguments));
+  if (kind == JobKind::kServe && arguments.Has("--check-log")) {
+    return AnswerCheckLog(settings, arguments);
+  }
   const auto model = settings.find("model");
   if (model == settings.end()) {
     return WrongUsage(
@@ -169,6 +218,9 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
          .expected = "expected a model",
          .hint = "\"fourpiles models\" lists the catalogue; a count such as 1.5B works too"});
   }
+  if (kind == JobKind::kServe && AsksEveryEngine(settings)) {
+    return AnswerEngines(arguments, settings);
+  }
   TRY(const Job job, MakeJob(kind, model->second.text, settings));
   if (arguments.Has("--timeline")) {
     TRY_VOID(TimelineFormatOf(arguments.One("--timeline")));
@@ -176,13 +228,11 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   TRY(const Budget budget, BudgetOf(job));
   TRY_VOID(WriteTimelineIfAsked(kind, arguments, budget));
   const BudgetStyle style = {.unit = UnitOf(arguments), .explain = arguments.Has("--explain")};
-  const bool no_solution = job.solve && !budget.solution;
-  const bool fits = !budget.verdict || *budget.verdict != Fit::kDoesNotFit;
   Answer answer = {.text = arguments.Has("--markdown") ? BudgetMarkdown(budget, style)
                                                        : BudgetText(budget, style),
                    .json = BudgetJson(budget, style),
                    .warnings = budget.warnings,
-                   .exit_status = fits && !no_solution ? 0 : 1};
+                   .exit_status = IsYes(budget) ? 0 : 1};
   if (kind == JobKind::kServe) {
     TRY_VOID(AddRequestsIfAsked(arguments, budget.job, answer));
   }

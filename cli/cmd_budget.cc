@@ -38,7 +38,8 @@ Command ServeCommand() {
       .examples =
           "fourpiles serve llama-3.1-8b --device rtx-4090-24gb --context-length 8192\n"
           "fourpiles serve llama-3.1-70b --device h100 --weights-format fp8 --context-length 8192 "
-          "--solve concurrency",
+          "--solve concurrency\n"
+          "fourpiles serve llama-3.1-8b --engine all --device h100 --context-length 8192",
       .options = BudgetOptions(JobKind::kServe),
       .run = [](const Arguments& arguments) { return AnswerBudget(JobKind::kServe, arguments); }};
 }

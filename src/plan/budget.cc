@@ -118,6 +118,11 @@ Fit FitOf(const Band& total, Bytes memory) {
   return total.expected <= memory ? Fit::kTight : Fit::kDoesNotFit;
 }
 
+bool IsYes(const Budget& budget) {
+  const bool fits = !budget.verdict || *budget.verdict != Fit::kDoesNotFit;
+  return fits && (!budget.job.solve || budget.solution);
+}
+
 std::vector<std::string> WarningsOf(const Job& job) {
   std::vector<std::string> warnings;
   const bool serving = job.kind == JobKind::kServe;

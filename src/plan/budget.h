@@ -87,6 +87,9 @@ struct Budget {
 
 Fit FitOf(const Band& total, Bytes memory);
 
+// It is not too large for its device, and with --solve something was found.
+bool IsYes(const Budget& budget);
+
 // Plays every part of the job as it stands and reports the worst; job.solve is left to solve.h.
 // Error: kUsage for products past 2^53.
 Result<Budget> PlayedBudget(const Job& job);

@@ -76,8 +76,8 @@ TEST(EngineLog, ReadsTheLastOfSeveralStartups) {
                               "Load weight end. type=B, avail mem=9.00 GB, mem usage=2.00 GB.\n"
                               "KV Cache is allocated. #tokens: 200, KV size: 3.00 GB\n");
   EXPECT_EQ(Plain(log, "cache_tokens"), 200);
-  EXPECT_EQ(Setting(log, "tensor-parallel"), "none");
-  EXPECT_EQ(Setting(log, "page"), "4");
+  EXPECT_EQ(SettingOf(log, "tensor-parallel"), "none");
+  EXPECT_EQ(SettingOf(log, "page"), "4");
   EXPECT_EQ(log.warnings, Warnings{"3 start-ups in the file; the last, from line 7, is read"});
 }
 

@@ -64,7 +64,8 @@ struct Alias {
   std::string_view name;
   std::string_view means;
 };
-constexpr Alias kAliases[] = {{"Q3_K", "Q3_K_M"}, {"Q4_K", "Q4_K_M"}, {"Q5_K", "Q5_K_M"}};
+constexpr Alias kAliases[] = {{"Q3_K", "Q3_K_M"},   {"Q4_K", "Q4_K_M"}, {"Q5_K", "Q5_K_M"},
+                              {"bfloat16", "BF16"}, {"float16", "F16"}, {"float32", "F32"}};
 
 enum class Part {
   kOutput,

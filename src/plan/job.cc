@@ -101,11 +101,15 @@ void MoveImageTokens(Job& job, SettingReader& reader) {
 }  // namespace
 
 Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settings) {
+  TRY(Job opened, OpenJob(kind, model, settings));
+  return ReadJob(std::move(opened), settings);
+}
+
+Result<Job> OpenJob(JobKind kind, std::string_view model, const Settings& settings) {
   TRY_VOID(RefuseUnbuilt(settings, kind));
   Job job;
   job.kind = kind;
-  job.settings = settings;
-  SettingReader reader(settings, job.defaults);
+  const SettingReader reader(settings, job.defaults);
   CountShape shape;
   TRY(shape.layers, reader.OptionalCount("layers", kLayers));
   TRY(shape.width, reader.OptionalCount("width", kSizes));
@@ -113,11 +117,18 @@ Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settin
   job.model = std::move(argument.model);
   job.bare_count = argument.bare_count;
   job.from_file = argument.from_file;
+  return job;
+}
+
+Result<Job> ReadJob(Job opened, const Settings& settings) {
+  Job job = std::move(opened);
+  job.settings = settings;
+  SettingReader reader(settings, job.defaults);
   if (const SetValue* device = reader.Find("device")) {
     TRY(job.device, LooksLikeAmount(device->text) ? DeviceOfSize(device->text, device->where)
                                                   : FindDevice(device->text, device->where));
   }
-  if (kind == JobKind::kServe) {
+  if (job.kind == JobKind::kServe) {
     TRY(job.serving, ReadServing(reader, job));
     MoveImageTokens(job, reader);
     const ServingLayout& layout = job.serving.layout;

@@ -67,4 +67,8 @@ struct Job {
 // range, not built, or do not go together; kInput for files.
 Result<Job> MakeJob(JobKind kind, std::string_view model, const Settings& settings);
 
+// The two halves of it, for several jobs of one model: the model, and the rest of the settings.
+Result<Job> OpenJob(JobKind kind, std::string_view model, const Settings& settings);
+Result<Job> ReadJob(Job opened, const Settings& settings);
+
 }  // namespace fourpiles

@@ -1,6 +1,9 @@
 #include "plan/llamacpp_model.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -11,10 +14,30 @@
 namespace fourpiles {
 namespace {
 
-void AddAlike(LlamacppModel& loaded) {
+// CUDA and HIP buffers do.
+bool PadsRows(const Job& job) {
+  return job.device && (job.device->vendor == "NVIDIA" || job.device->vendor == "AMD");
+}
+
+// Families whose windows llama.cpp does not have: their layers keep the whole context
+// (src/llama-model.cpp, load_hparams: no swa_type; "Phi SWA is currently disabled").
+constexpr std::string_view kWithoutWindows[] = {"mistral",   "mixtral",   "phi3",
+                                                "phimoe",    "qwen2",     "qwen3",
+                                                "qwen2_moe", "qwen3_moe", "starcoder2"};
+
+Network WithLlamacppWindows(Network network) {
+  if (std::ranges::find(kWithoutWindows, network.model_type) != std::end(kWithoutWindows)) {
+    for (Cache& cache : network.caches) {
+      cache.window = std::nullopt;
+    }
+  }
+  return network;
+}
+
+void AddAlike(LlamacppModel& model) {
   std::map<std::tuple<std::int64_t, bool, const StoredType*>, AlikeTensors> layers;
-  for (std::size_t i = 0; i < loaded.gguf.tensors.size(); ++i) {
-    const PlacedTensor& placed = loaded.gguf.tensors[i];
+  for (std::size_t i = 0; i < model.gguf.tensors.size(); ++i) {
+    const PlacedTensor& placed = model.gguf.tensors[i];
     const std::int64_t layer = placed.tensor.layer;
     AlikeTensors one;  // outside the layers each is placed by its name
     AlikeTensors& sum = layer < 0 ? one : layers[{layer, IsExpert(placed), placed.type}];
@@ -23,25 +46,25 @@ void AddAlike(LlamacppModel& loaded) {
     sum.bytes = sum.bytes + TensorBytes(placed);
     sum.device_bytes =
         sum.device_bytes +
-        (loaded.padded ? CudaTensorBytes({placed.type, placed.tensor.ne0, placed.tensor.rows})
-                       : TensorBytes(placed));
+        (model.padded ? CudaTensorBytes({placed.type, placed.tensor.ne0, placed.tensor.rows})
+                      : TensorBytes(placed));
     if (layer < 0) {
-      loaded.alike.push_back(one);
+      model.alike.push_back(one);
     }
   }
   for (const auto& [key, alike] : layers) {
-    loaded.alike.push_back(alike);
+    model.alike.push_back(alike);
   }
 }
 
-void AddQueryRows(LlamacppModel& loaded) {
-  loaded.queries.resize(static_cast<std::size_t>(loaded.layers));
-  for (const PlacedTensor& placed : loaded.gguf.tensors) {
+void AddQueryRows(LlamacppModel& model) {
+  model.queries.resize(static_cast<std::size_t>(model.layers));
+  for (const PlacedTensor& placed : model.gguf.tensors) {
     const GgufTensor& tensor = placed.tensor;
-    if (tensor.layer < 0 || tensor.layer >= loaded.layers) {
+    if (tensor.layer < 0 || tensor.layer >= model.layers) {
       continue;
     }
-    QueryRows& rows = loaded.queries[static_cast<std::size_t>(tensor.layer)];
+    QueryRows& rows = model.queries[static_cast<std::size_t>(tensor.layer)];
     if (tensor.name.ends_with(".attn_q.weight")) {
       rows.alone = tensor.rows;
     } else if (tensor.name.ends_with(".attn_qkv.weight")) {
@@ -77,13 +100,13 @@ Result<GgufTensors> TensorsOf(const Job& job) {
 
 Result<LlamacppModel> LlamacppModelOf(const Job& job) {
   const Network& network = job.model.network;
-  LlamacppModel loaded = {.network = std::make_shared<const Network>(network),
-                          .layers = network.num_hidden_layers.value_or(1)};
-  loaded.padded = job.device && (job.device->vendor == "NVIDIA" || job.device->vendor == "AMD");
-  TRY(loaded.gguf, TensorsOf(job));
-  AddAlike(loaded);
-  AddQueryRows(loaded);
-  return loaded;
+  LlamacppModel model = {.network = std::make_shared<const Network>(WithLlamacppWindows(network)),
+                         .layers = network.num_hidden_layers.value_or(1)};
+  model.padded = PadsRows(job);
+  TRY(model.gguf, TensorsOf(job));
+  AddAlike(model);
+  AddQueryRows(model);
+  return model;
 }
 
 }  // namespace fourpiles

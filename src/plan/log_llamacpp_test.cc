@@ -109,8 +109,8 @@ TEST(LogLlamacpp, ReadsColouredLinesOfANewBuild) {
   EXPECT_EQ(FindFigure(log, "swa_kv_device_bytes")->what, "CUDA0 KV buffer (sliding window)");
   EXPECT_EQ(FindFigure(log, "output_bytes")->text,
             "1.14.608.918 I llama_context:  CUDA_Host  output buffer size =     0.49 MiB");
-  EXPECT_EQ(Setting(log, "kv-format-k"), "bf16");
-  EXPECT_EQ(Setting(log, "context-length"), "64000");
+  EXPECT_EQ(SettingOf(log, "kv-format-k"), "bf16");
+  EXPECT_EQ(SettingOf(log, "context-length"), "64000");
 }
 
 // A Gemma 2 in four slots, as llama-server prints it; then the same in one with --swa-full.
@@ -135,12 +135,12 @@ TEST(LogLlamacpp, TellsTheCacheOfWindowsFromTheOther) {
   EXPECT_EQ(Mib(log, "swa_kv_key_bytes"), "207.5±0.005");
   EXPECT_EQ(Plain(log, "swa_cells"), 8192);
   EXPECT_EQ(Plain(log, "streams"), 1);
-  EXPECT_EQ(Model(log, "kv_layers"), "13");
-  EXPECT_EQ(Model(log, "swa_kv_layers"), "12");
-  EXPECT_EQ(Setting(log, "concurrency"), "4");
-  EXPECT_EQ(Setting(log, "kv-unified"), "true");
-  EXPECT_EQ(Setting(log, "swa-full"), "true");
-  EXPECT_EQ(Setting(log, "flash-attention"), "true");
+  EXPECT_EQ(ModelWord(log, "kv_layers"), "13");
+  EXPECT_EQ(ModelWord(log, "swa_kv_layers"), "12");
+  EXPECT_EQ(SettingOf(log, "concurrency"), "4");
+  EXPECT_EQ(SettingOf(log, "kv-unified"), "true");
+  EXPECT_EQ(SettingOf(log, "swa-full"), "true");
+  EXPECT_EQ(SettingOf(log, "flash-attention"), "true");
   EXPECT_EQ(log.warnings,
             std::vector<std::string>{"the log ends after line 12 without the size of the weights"});
 }
@@ -160,8 +160,8 @@ TEST(LogLlamacpp, ReadsTheLatentCachesOfIkLlama) {
   EXPECT_EQ(Mib(log, "kv_key_bytes"), "2196±0.005");
   EXPECT_EQ(Mib(log, "kv_value_bytes"), "none");
   EXPECT_EQ(Mib(log, "kv_device_bytes", "CUDA14"), "180±0.005");
-  EXPECT_EQ(Setting(log, "kv-format-k"), "f16");
-  EXPECT_EQ(Setting(log, "kv-format-v"), "none");
+  EXPECT_EQ(SettingOf(log, "kv-format-k"), "f16");
+  EXPECT_EQ(SettingOf(log, "kv-format-v"), "none");
   EXPECT_TRUE(log.warnings.empty());
   const EngineLog twice = LogOf(
       "llama_new_context_with_model: KV self size  = 2074.00 MiB, c^KV (f16): 1098.00 MiB, kv^T "
@@ -181,7 +181,7 @@ TEST(LogLlamacpp, ReadsRecurrentStates) {
   EXPECT_EQ(Mib(log, "recurrent_conv_bytes"), "11.25±0.005");
   EXPECT_EQ(Mib(log, "recurrent_state_bytes"), "288±0.005");
   EXPECT_EQ(Plain(log, "recurrent_cells"), 2);
-  EXPECT_EQ(Model(log, "recurrent_layers"), "64");
+  EXPECT_EQ(ModelWord(log, "recurrent_layers"), "64");
 }
 
 // ggml-org/llama.cpp #15860 and ollama/ollama #17482.
@@ -239,10 +239,10 @@ TEST(LogLlamacpp, ReadsLinesOfOtherFunctions) {
   EXPECT_EQ(log.version, "4701");
   EXPECT_EQ(Mib(log, "compute_device_bytes", "CUDA0"), "162±0.005");
   EXPECT_EQ(Plain(log, "cells"), 2048);
-  EXPECT_EQ(Setting(log, "kv-format-k"), "q8_0");
-  EXPECT_EQ(Setting(log, "concurrency"), "2");
-  EXPECT_EQ(Setting(log, "context-per-slot"), "8192");
-  EXPECT_EQ(Setting(log, "kv-unified"), "false");
+  EXPECT_EQ(SettingOf(log, "kv-format-k"), "q8_0");
+  EXPECT_EQ(SettingOf(log, "concurrency"), "2");
+  EXPECT_EQ(SettingOf(log, "context-per-slot"), "8192");
+  EXPECT_EQ(SettingOf(log, "kv-unified"), "false");
 }
 
 // A file in parts, mapped: ggml-org/llama.cpp prints a line for each.
@@ -278,8 +278,8 @@ TEST(LogLlamacpp, KeepsTheFirstModelWhereADraftFollows) {
                               "sched_reserve: CUDA0 compute buffer size = 3.00 MiB\n" +
                               draft);
   EXPECT_EQ(Mib(log, "kv_device_bytes", "CUDA0"), "1±0.005");
-  EXPECT_EQ(Model(log, "path"), "a.gguf");
-  EXPECT_EQ(Setting(log, "context-length"), "512");
+  EXPECT_EQ(ModelWord(log, "path"), "a.gguf");
+  EXPECT_EQ(SettingOf(log, "context-length"), "512");
   EXPECT_EQ(log.warnings, std::vector<std::string>{
                               "line 7: a second model is loaded; of figures that come twice, "
                               "the first are those of the first model"});

@@ -55,8 +55,8 @@ TEST(LogSglang, ReadsAWholeStart) {
                                                        {"ubatch", "16384"},
                                                        {"weights-format", "fp8"}};
   EXPECT_EQ(log.settings, settings);
-  EXPECT_EQ(Model(log, "path"), "DeepSeek-R1");
-  EXPECT_EQ(Model(log, "arch"), "DeepseekV3ForCausalLM");
+  EXPECT_EQ(ModelWord(log, "path"), "DeepSeek-R1");
+  EXPECT_EQ(ModelWord(log, "arch"), "DeepseekV3ForCausalLM");
 }
 
 // sgl-project/sglang #18039; the second pool's sizes are made up.

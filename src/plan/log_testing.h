@@ -37,10 +37,10 @@ inline double Plain(const EngineLog& log, std::string_view id, std::string_view 
   const LogFigure* const figure = FindFigure(log, id, device);
   return figure == nullptr ? -1 : figure->value;
 }
-inline std::string Setting(const EngineLog& log, const std::string& name) {
+inline std::string SettingOf(const EngineLog& log, const std::string& name) {
   return log.settings.contains(name) ? log.settings.at(name) : "none";
 }
-inline std::string Model(const EngineLog& log, const std::string& name) {
+inline std::string ModelWord(const EngineLog& log, const std::string& name) {
   return log.model.contains(name) ? log.model.at(name) : "none";
 }
 

@@ -47,7 +47,7 @@ TEST(LogVllm, ReadsTheEngineOf2024) {
       {"kv-format-v", "auto"},    {"memory-utilization", "0.90"}, {"pipeline-parallel", "1"},
       {"tensor-parallel", "1"},   {"weights-format", "awq"}};
   EXPECT_EQ(log.settings, settings);
-  EXPECT_EQ(Model(log, "path"), "Mistral-Small-3.1-24B");
+  EXPECT_EQ(ModelWord(log, "path"), "Mistral-Small-3.1-24B");
 }
 
 // vllm-project/vllm #28228: two workers, of which the first alone says what is available.
@@ -89,7 +89,7 @@ TEST(LogVllm, ReadsTheEngineOf2025) {
       {"memory-utilization", "0.95"}, {"page", "960"},
       {"tensor-parallel", "2"},       {"ubatch", "4096"}};
   EXPECT_EQ(log.settings, settings);
-  EXPECT_EQ(Model(log, "path"), "Kimi-Linear-48B");
+  EXPECT_EQ(ModelWord(log, "path"), "Kimi-Linear-48B");
   EXPECT_TRUE(log.warnings.empty());
 }
 
@@ -113,7 +113,7 @@ TEST(LogVllm, ReadsTheSuggestionAndTheProfile) {
   EXPECT_EQ(Gib(log, "non_torch_bytes"), "0.07±0.005");
   EXPECT_EQ(Plain(log, "suggested_bytes"), 151519866880);
   EXPECT_EQ(Plain(log, "kv_bytes"), 152000000000);
-  EXPECT_EQ(Setting(log, "memory-utilization"), "0.9");
+  EXPECT_EQ(SettingOf(log, "memory-utilization"), "0.9");
   const EngineLog profile = LogOf(
       "DEBUG Memory profiling takes 17.96 seconds. Total non KV cache memory: 17.12GiB; torch peak "
       "memory increase: 1.89GiB; non-torch forward increase memory: 0.25GiB; weights memory: "
@@ -146,7 +146,7 @@ TEST(LogVllm, ReadsTheProfileOfDecember2024) {
   EXPECT_EQ(Gib(log, "available_bytes"), "34.96±0.005");
   EXPECT_EQ(Plain(log, "blocks"), 189945);
   EXPECT_EQ(Plain(log, "cpu_blocks"), 21845);
-  EXPECT_EQ(Setting(log, "memory-utilization"), "0.90");
+  EXPECT_EQ(SettingOf(log, "memory-utilization"), "0.90");
   EXPECT_EQ(log.warnings, std::vector<std::string>{
                               "line 3: a figure is printed again with another value; of those that "
                               "come twice, the first count"});
@@ -166,7 +166,7 @@ TEST(LogVllm, ReadsGraphsMeasuredAndEstimated) {
   EXPECT_EQ(Gib(log, "graph_estimate_bytes", "TP1"), "0.36±0.005");
   EXPECT_EQ(Gib(log, "graph_bytes", ""), "0.11±0.005");
   EXPECT_EQ(Gib(log, "graph_estimate_bytes", ""), "0.14±0.005");
-  EXPECT_EQ(Setting(log, "memory-utilization"), "none");
+  EXPECT_EQ(SettingOf(log, "memory-utilization"), "none");
 }
 
 // RedHatAI/Qwen3.6-35B-A3B-NVFP4 on vLLM 0.20, in a container that puts its own times in front.
@@ -190,8 +190,8 @@ TEST(LogVllm, ReadsLinesBehindTheTimesOfAContainer) {
   EXPECT_EQ(Gib(log, "file_bytes", ""), "23.32±0.005");
   EXPECT_EQ(Gib(log, "weights_bytes", ""), "21.86±0.005");
   EXPECT_EQ(Gib(log, "available_bytes", ""), "2.95±0.005");
-  EXPECT_EQ(Setting(log, "weights-format"), "compressed-tensors");
-  EXPECT_EQ(Setting(log, "kv-format-v"), "fp8_e4m3");
+  EXPECT_EQ(SettingOf(log, "weights-format"), "compressed-tensors");
+  EXPECT_EQ(SettingOf(log, "kv-format-v"), "fp8_e4m3");
   EXPECT_TRUE(log.warnings.empty());
 }
 

@@ -1,201 +1,77 @@
-// llama.cpp: weights, caches and compute buffers on each device, and what stays on the host.
-// plan/llamacpp.h and plan/llamacpp_compute.h have its rules, plan/gguf_tensors.h where tensors go.
+// llama.cpp: what lies on each device and on the host (plan/llamacpp_place.h), and how many layers
+// the devices have room for.
 
 #include <algorithm>
-#include <map>
-#include <utility>
-#include <vector>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "base/try.h"
 #include "plan/cache.h"
-#include "plan/gguf_tensors.h"
-#include "plan/llamacpp.h"
-#include "plan/llamacpp_compute.h"
-#include "plan/llamacpp_model.h"
+#include "plan/llamacpp_place.h"
 #include "plan/serving_rank.h"
 
 namespace fourpiles {
 namespace {
 
-constexpr std::int64_t kMicroBatch = 512;  // common/common.h, n_ubatch
-
-GpuPlacement PlacementOf(const Job& job, std::int64_t layers) {
-  return {.gpu_layers = std::min(job.serving.gpu_layers.value_or(layers + 1), layers + 1),
-          .experts_on_host = job.serving.experts_on_host,
-          .devices = job.serving.layout.pipeline};
-}
-
-// One device's part, or the host's.
-struct Target {
-  std::optional<std::int64_t> device = {};  // none: the host
-  Place place = Place::kDevice;
-};
-
-Result<void> AddWeights(Resident& resident, const LlamacppModel& loaded,
-                        const GpuPlacement& placement, const Target& target) {
-  struct Amount {
-    Checked elements = 0;
-    Checked bytes = 0;
-  };
-  std::map<std::string_view, Amount> types;
-  for (const AlikeTensors& alike : loaded.alike) {
-    const PlacedTensor& placed = loaded.gguf.tensors[alike.number];
-    const TensorPlaces places = PlacesOf(loaded.gguf, placed, loaded.layers, placement);
-    if (target.device ? places.device == target.device : places.host) {
-      Amount& amount = types[placed.type->name];
-      amount.elements = amount.elements + alike.elements;
-      amount.bytes = amount.bytes + (target.device ? alike.device_bytes : alike.bytes);
-    }
-  }
-  for (const auto& [type, amount] : types) {
+Result<Resident> WeightsOn(const Job& job, const LlamacppModel& model, const LlamacppPlace& place) {
+  Resident resident;
+  for (const auto& [type, amount] : LlamacppTensors(job, model, place)) {
     if (!amount.bytes.ok() || !amount.elements.ok()) {
       return WrongUsage({.where = "budget", .found = "the weights pass 2^53 bytes"});
     }
     resident.Add({.pile = Pile::kWeights,
-                  .place = target.place,
+                  .place = place.Side(),
                   .format = type,
                   .elements = Elements(amount.elements.value()),
                   .bytes = Exactly(Bytes(amount.bytes.value()))},
                  {.what = fmt::format("tensors in {}", type),
-                  .formula = loaded.padded && target.device
+                  .formula = model.padded && place.device
                                  ? "bytes of the type, rows padded to 512, tensors to 128 bytes"
                                  : "bytes of the type",
                   .source = "llama.cpp src/llama-model.cpp, load_tensors"});
   }
-  return {};
+  return resident;
 }
 
-ContextRequest ContextOf(const Job& job, const RequestLoad& load) {
-  return {.context_length = OrLargest(Checked(load.tokens) * load.requests),
-          .sequences = load.requests,
-          .unified = job.serving.unified || load.requests == 1,
-          .micro_batch = job.serving.micro_batch.value_or(kMicroBatch)};
-}
-
-LlamacppVersion VersionOf(const Job& job) {
-  LlamacppVersion version = job.serving.version.llamacpp;
-  version.sliding_caches = version.sliding_caches && !job.serving.full_windows;
-  return version;
-}
-
-// Layers on the target whose caches are alike.
-struct CacheRun {
-  CacheLayers layers = {};
-  std::int64_t window = 0;
-  std::int64_t head = 0;
-};
-
-std::vector<CacheRun> RunsOn(const Network& network, const GpuPlacement& placement,
-                             const Target& target, bool latent_values) {
-  std::vector<CacheRun> runs;
-  const std::int64_t layers = network.num_hidden_layers.value_or(1);
-  for (const Cache& cache : network.caches) {
-    if (cache.key_elements_per_token == 0 ||
-        DeviceOfLayer(cache.layer, layers, placement) != target.device) {
-      continue;
-    }
-    constexpr std::int64_t kRotary = 64;  // of latent attention, qk_rope_head_dim
-    const bool latent = cache.value_elements_per_token == 0;
-    const std::int64_t values =
-        latent && latent_values ? std::max<std::int64_t>(0, cache.key_elements_per_token - kRotary)
-                                : cache.value_elements_per_token;
-    const std::int64_t window = cache.window.value_or(0);
-    const auto same = std::ranges::find_if(runs, [&](const CacheRun& run) {
-      return run.layers.key_width == cache.key_elements_per_token &&
-             run.layers.value_width == values && run.window == window;
-    });
-    if (same != runs.end()) {
-      ++same->layers.layers;
-    } else {
-      runs.push_back(
-          {.layers = {.layers = 1,
-                      .key_width = cache.key_elements_per_token,
-                      .value_width = values},
-           .window = window,
-           .head = cache.key_elements_per_token / std::max<std::int64_t>(1, cache.heads)});
-    }
-  }
-  return runs;
-}
-
-// Cells and formats of one run.
-struct RunSizes {
-  CacheCells cells = {};
-  CacheTypes types = {};
-  Checked bytes = 0;
-};
-
-RunSizes SizesOf(const CacheRun& run, const Job& job, const RequestLoad& load, bool padded) {
-  const LlamacppVersion version = VersionOf(job);
-  const ContextRequest context = ContextOf(job, load);
-  const CacheTypes asked = {job.serving.key_format, job.serving.value_format};
-  RunSizes sizes = {.cells = run.window > 0 ? SlidingCellsFor(context, run.window, version)
-                                            : CellsFor(context, version),
-                    .types = run.window > 0 ? SlidingTypes(asked, version) : asked};
-  if (padded) {
-    const std::optional<std::int64_t> head =
-        version.key_rows_are_heads ? std::optional(run.head) : std::nullopt;
-    sizes.bytes = CudaCacheBytes(run.layers, sizes.cells, sizes.types, head);
-  } else {
-    const CacheBytes bytes = CacheBytesOf(run.layers, sizes.cells, sizes.types);
-    sizes.bytes = bytes.key + bytes.value;
-  }
-  return sizes;
-}
-
-Result<void> AddCaches(Resident& resident, const std::vector<CacheRun>& runs, const Job& job,
-                       const RequestLoad& load, const Target& target) {
-  const bool padded = target.device && job.device &&
-                      (job.device->vendor == "NVIDIA" || job.device->vendor == "AMD");
-  for (const CacheRun& run : runs) {
-    const RunSizes sizes = SizesOf(run, job, load, padded);
-    const Checked elements = (Checked(run.layers.key_width) + run.layers.value_width) *
-                             run.layers.layers * sizes.cells.cells * sizes.cells.streams;
-    if (!sizes.bytes.ok() || !elements.ok()) {
+Result<void> AddCaches(Resident& resident, const std::vector<LlamacppCache>& caches,
+                       const LlamacppPlace& place) {
+  for (const LlamacppCache& cache : caches) {
+    const Checked elements = (Checked(cache.layers.key_width) + cache.layers.value_width) *
+                             cache.layers.layers * cache.cells.cells * cache.cells.streams;
+    if (!cache.buffer_bytes.ok() || !elements.ok()) {
       return CacheTooLarge();
     }
-    resident.Add(
-        {.pile = Pile::kKvCache,
-         .place = target.place,
-         .format = sizes.types.key->name,
-         .elements = Elements(elements.value()),
-         .bytes = Exactly(Bytes(sizes.bytes.value()))},
-        {.what = run.window > 0 ? fmt::format("keys and values of {} layers, window {}",
-                                              run.layers.layers, run.window)
-                                : fmt::format("keys and values of {} layers", run.layers.layers),
-         .formula =
-             fmt::format("{} × {} cells × ({} in {} + {} in {})", sizes.cells.streams,
-                         sizes.cells.cells.value(), run.layers.key_width, sizes.types.key->name,
-                         run.layers.value_width, sizes.types.value->name),
-         .source = "llama.cpp src/llama-kv-cache.cpp, llama-kv-cache-iswa.cpp"});
+    resident.Add({.pile = Pile::kKvCache,
+                  .place = place.Side(),
+                  .format = cache.types.key->name,
+                  .elements = Elements(elements.value()),
+                  .bytes = Exactly(Bytes(cache.buffer_bytes.value()))},
+                 {.what = cache.window > 0
+                              ? fmt::format("keys and values of {} layers, window {}",
+                                            cache.layers.layers, cache.window)
+                              : fmt::format("keys and values of {} layers", cache.layers.layers),
+                  .formula = fmt::format("{} × {} cells × ({} in {} + {} in {})",
+                                         cache.cells.streams, cache.cells.cells.value(),
+                                         cache.layers.key_width, cache.types.key->name,
+                                         cache.layers.value_width, cache.types.value->name),
+                  .source = "llama.cpp src/llama-kv-cache.cpp, llama-kv-cache-iswa.cpp"});
   }
   return {};
 }
 
-// Always float32, whatever the model's format (llama-memory-recurrent.cpp).
-Result<void> AddStates(Resident& resident, const Network& network, const GpuPlacement& placement,
-                       const RequestLoad& load, const Target& target) {
-  Checked elements = 0;
-  for (const Cache& cache : network.caches) {
-    if (DeviceOfLayer(cache.layer, network.num_hidden_layers.value_or(1), placement) ==
-        target.device) {
-      elements = elements + (Checked(cache.convolution_elements_per_request) +
-                             cache.recurrent_elements_per_request) *
-                                load.requests;
-    }
-  }
-  const Checked bytes = elements * 4;
+Result<void> AddStates(Resident& resident, const LlamacppStates& states, const RequestLoad& load,
+                       const LlamacppPlace& place) {
+  const Checked bytes = states.convolution + states.recurrent;
   if (!bytes.ok()) {
     return CacheTooLarge();
   }
   if (bytes.value() > 0) {
     resident.Add(
         {.pile = Pile::kKvCache,
-         .place = target.place,
+         .place = place.Side(),
          .format = "float32",
-         .elements = Elements(elements.value()),
+         .elements = Elements(bytes.value() / 4),
          .bytes = Exactly(Bytes(bytes.value()))},
         {.what = "convolution inputs and recurrent memory",
          .formula = fmt::format("{} requests × elements of the states × 4 bytes", load.requests),
@@ -204,85 +80,14 @@ Result<void> AddStates(Resident& resident, const Network& network, const GpuPlac
   return {};
 }
 
-// Of the layers on the target: with flash attention the first counts, without it the one with the
-// most scores and, of several, the widest queries.
-void AddHeads(ComputeRequest& request, const LlamacppModel& loaded, const GpuPlacement& placement,
-              const Target& target) {
-  for (const Cache& cache : loaded.network->caches) {
-    const std::int64_t keys = cache.key_elements_per_token;
-    if (keys == 0 || DeviceOfLayer(cache.layer, loaded.layers, placement) != target.device) {
-      continue;
-    }
-    const QueryRows& rows = loaded.queries[static_cast<std::size_t>(cache.layer)];
-    const std::int64_t of_fused =
-        rows.fused > 0 ? rows.fused - keys - cache.value_elements_per_token : request.hidden_size;
-    const std::int64_t width = rows.alone > 0 ? rows.alone : of_fused;
-    const std::int64_t head =
-        std::max<std::int64_t>(1, keys / std::max<std::int64_t>(1, cache.heads));
-    const std::int64_t heads = std::max<std::int64_t>(1, width / head);
-    const bool more =
-        std::pair(heads, width) > std::pair(request.heads.value_or(0), request.query_width);
-    if (!request.heads || (!request.flash_attention && more)) {
-      request.heads = heads;
-      request.query_width = width;
-      request.fused_width = rows.fused > 0 ? std::optional(rows.fused) : std::nullopt;
-    }
-  }
-}
-
-void AddExperts(ComputeRequest& request, const Network& network, const GgufTensors& gguf) {
-  request.experts_on_host = true;
-  request.expert_bytes = LargestExpertBytes(gguf);
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      request.experts_per_token = std::max(request.experts_per_token, op.experts_per_token);
-    }
-  }
-  const auto up = std::ranges::find_if(gguf.tensors, [](const PlacedTensor& placed) {
-    return placed.tensor.name.ends_with("ffn_down_exps.weight");
-  });
-  request.expert_width = up == gguf.tensors.end() ? 0 : up->tensor.ne0;
-}
-
-Checked ComputeBytes(const Job& job, const LlamacppModel& loaded, const RequestLoad& load,
-                     const Target& target) {
-  const Network& network = job.model.network;
-  const GpuPlacement placement = PlacementOf(job, loaded.layers);
-  const ContextRequest context = ContextOf(job, load);
-  ComputeRequest request = {.micro_batch = std::min(context.micro_batch, context.context_length),
-                            .hidden_size = network.hidden_size.value_or(0),
-                            .flash_attention = job.serving.flash_attention,
-                            .on_gpu = target.device.has_value()};
-  request.cells = OrLargest(CellsFor(context, VersionOf(job)).cells);
-  request.mask_below_logits = !VersionOf(job).key_rows_are_heads;
-  if (DeviceOfLayer(loaded.layers, loaded.layers, placement) == target.device) {
-    request.vocab_size = network.vocab_size;
-  }
-  const std::vector<CacheRun> runs = RunsOn(network, placement, target, false);
-  const auto windows = [](const CacheRun& run) { return run.window > 0; };
-  const bool some = std::ranges::any_of(runs, windows);
-  request.window_cells_apart =
-      some && !std::ranges::all_of(runs, windows) && VersionOf(job).sliding_caches;
-  request.window_mask = some && !request.window_cells_apart;
-  AddHeads(request, loaded, placement, target);
-  if (placement.experts_on_host && target.device) {
-    AddExperts(request, network, loaded.gguf);
-  }
-  constexpr std::int64_t kMaxCopies = 4;  // GGML_SCHED_MAX_COPIES
-  request.pipeline_copies =
-      placement.devices > 1 && placement.gpu_layers > loaded.layers ? kMaxCopies : 1;
-  return ComputeBufferBytes(request);
-}
-
-Result<void> AddCompute(Resident& resident, const Job& job, const LlamacppModel& loaded,
-                        const RequestLoad& load, const Target& target) {
-  const Checked bytes = ComputeBytes(job, loaded, load, target);
+Result<void> AddCompute(Resident& resident, const Job& job, Checked bytes,
+                        const LlamacppPlace& place) {
   if (!bytes.ok()) {
     return CacheTooLarge();
   }
   if (bytes.value() > 0) {
     resident.Add(
-        {.pile = Pile::kWorkspace, .place = target.place, .bytes = Times(bytes, job, "compute")},
+        {.pile = Pile::kWorkspace, .place = place.Side(), .bytes = Times(bytes, job, "compute")},
         {.what = "compute buffer",
          .formula = "the largest place of the graph: logits, attention or experts",
          .source = "llama.cpp ggml-alloc.c; plan/llamacpp_compute.h"});
@@ -303,34 +108,28 @@ Result<void> AddOutput(Resident& resident, const Job& job, const RequestLoad& lo
   return {};
 }
 
-Result<Resident> RequestsOn(const Job& job, const LlamacppModel& loaded, const RequestLoad& load,
-                            const Target& target) {
-  const GpuPlacement placement = PlacementOf(job, loaded.layers);
-  const Network& network = job.model.network;
+Result<Resident> RequestsOn(const Job& job, const LlamacppModel& model, const RequestLoad& load,
+                            const LlamacppPlace& place) {
   Resident resident;
-  TRY_VOID(AddCaches(resident, RunsOn(network, placement, target, VersionOf(job).latent_values),
-                     job, load, target));
-  TRY_VOID(AddStates(resident, network, placement, load, target));
-  if (target.device || placement.gpu_layers == 0) {  // without devices the host computes
-    TRY_VOID(AddCompute(resident, job, loaded, load, target));
-  }
-  if (!target.device) {
+  TRY_VOID(AddCaches(resident, LlamacppCaches(job, model, load, place), place));
+  TRY_VOID(AddStates(resident, LlamacppStatesOn(job, model, load, place), load, place));
+  TRY_VOID(AddCompute(resident, job, LlamacppComputeBytes(job, model, load, place), place));
+  if (!place.device) {
     TRY_VOID(AddOutput(resident, job, load));
   }
   return resident;
 }
 
-constexpr Target kHost = {.place = Place::kHost};
-
-Result<ServingRank> RankOf(const Job& job, const std::shared_ptr<const LlamacppModel>& loaded,
+Result<ServingRank> RankOf(const Job& job, const std::shared_ptr<const LlamacppModel>& model,
                            std::int64_t device) {
-  const GpuPlacement placement = PlacementOf(job, loaded->layers);
-  const Target target = {.device = device};
+  const GpuPlacement placement = PlacementOf(job, model->layers);
+  const LlamacppPlace place = {.device = device};
   ServingRank rank = {.name = placement.devices == 1 ? "rank 0" : fmt::format("GPU {}", device),
-                      .network = loaded->network};
-  TRY_VOID(AddWeights(rank.loaded, *loaded, placement, target));
+                      .network = model->network};
+  TRY(rank.loaded, WeightsOn(job, *model, place));
   if (device == 0) {
-    TRY_VOID(AddWeights(rank.loaded, *loaded, placement, kHost));
+    TRY(Resident host, WeightsOn(job, *model, kLlamacppHost));
+    rank.loaded.Append(std::move(host));
     if (job.serving.projector_bytes > 0) {
       AddBand(rank.loaded, Pile::kWeights, Exactly(Bytes(job.serving.projector_bytes)),
               {.what = "projector of images", .formula = "its tensors", .source = "--mmproj"});
@@ -341,13 +140,22 @@ Result<ServingRank> RankOf(const Job& job, const std::shared_ptr<const LlamacppM
   if (placement.gpu_layers > 0) {
     AddTerm(rank.loaded, job, "unaccounted");
   }
-  rank.requests = [&job, loaded, target](const RequestLoad& load) -> Result<Resident> {
-    TRY(Resident resident, RequestsOn(job, *loaded, load, target));
-    if (*target.device == 0) {
-      TRY(Resident host, RequestsOn(job, *loaded, load, kHost));
+  rank.requests = [&job, model, place](const RequestLoad& load) -> Result<Resident> {
+    TRY(Resident resident, RequestsOn(job, *model, load, place));
+    if (*place.device == 0) {
+      TRY(Resident host, RequestsOn(job, *model, load, kLlamacppHost));
       resident.Append(std::move(host));
     }
     return resident;
+  };
+  rank.figures = [&job, model, place](const ServingRank&, const RequestLoad& load) {
+    std::vector<EngineFigure> figures = LlamacppTotals(job, *model, load);
+    std::ranges::move(LlamacppFigures(job, *model, load, place), std::back_inserter(figures));
+    if (*place.device == 0) {
+      std::ranges::move(LlamacppFigures(job, *model, load, kLlamacppHost),
+                        std::back_inserter(figures));
+    }
+    return figures;
   };
   return rank;
 }
@@ -395,10 +203,10 @@ Result<void> AddDraft(ServingRank& rank, const Job& job) {
 }
 
 Result<std::vector<ServingRank>> RanksWith(const Job& job,
-                                           const std::shared_ptr<const LlamacppModel>& loaded) {
+                                           const std::shared_ptr<const LlamacppModel>& model) {
   std::vector<ServingRank> ranks;
   for (std::int64_t device = 0; device < job.serving.layout.pipeline; ++device) {
-    TRY(ServingRank rank, RankOf(job, loaded, device));
+    TRY(ServingRank rank, RankOf(job, model, device));
     ranks.push_back(std::move(rank));
   }
   if (job.serving.draft) {
@@ -407,11 +215,11 @@ Result<std::vector<ServingRank>> RanksWith(const Job& job,
   return ranks;
 }
 
-Result<bool> FitWith(const Job& job, const std::shared_ptr<const LlamacppModel>& loaded,
+Result<bool> FitWith(const Job& job, const std::shared_ptr<const LlamacppModel>& model,
                      std::int64_t gpu_layers) {
   Job fewer = job;
   fewer.serving.gpu_layers = gpu_layers;
-  TRY(const std::vector<ServingRank> ranks, RanksWith(fewer, loaded));
+  TRY(const std::vector<ServingRank> ranks, RanksWith(fewer, model));
   for (const ServingRank& rank : ranks) {
     TRY(const Band bytes, DeviceBytes(rank, LoadOf(job.serving)));
     if (bytes.expected > job.device->memory) {
@@ -423,14 +231,14 @@ Result<bool> FitWith(const Job& job, const std::shared_ptr<const LlamacppModel>&
 
 // The most layers, the output layer as one more, with which every device has room.
 Result<std::int64_t> MostGpuLayers(const Job& job,
-                                   const std::shared_ptr<const LlamacppModel>& loaded) {
-  const std::int64_t all = loaded->layers + 1;
-  TRY(const bool all_fit, FitWith(job, loaded, all));
+                                   const std::shared_ptr<const LlamacppModel>& model) {
+  const std::int64_t all = model->layers + 1;
+  TRY(const bool all_fit, FitWith(job, model, all));
   std::int64_t fit = all_fit ? all : 0;
   std::int64_t too_many = all_fit ? all + 1 : all;
   while (too_many - fit > 1) {
     const std::int64_t middle = fit + (too_many - fit) / 2;
-    TRY(const bool fits, FitWith(job, loaded, middle));
+    TRY(const bool fits, FitWith(job, model, middle));
     (fits ? fit : too_many) = middle;
   }
   return fit;
@@ -440,11 +248,11 @@ Result<std::int64_t> MostGpuLayers(const Job& job,
 
 Result<ServingPlan> PlanLlamacpp(const Job& job) {
   TRY(LlamacppModel found, LlamacppModelOf(job));
-  const auto loaded = std::make_shared<const LlamacppModel>(std::move(found));
+  const auto model = std::make_shared<const LlamacppModel>(std::move(found));
   ServingPlan plan;
-  TRY(plan.ranks, RanksWith(job, loaded));
+  TRY(plan.ranks, RanksWith(job, model));
   if (job.device && !job.serving.gpu_layers) {
-    TRY(plan.gpu_layers, MostGpuLayers(job, loaded));
+    TRY(plan.gpu_layers, MostGpuLayers(job, model));
   }
   plan.unknowns.emplace_back("buffers of inputs on the host, the image encoder's own");
   return plan;

@@ -21,7 +21,9 @@ constexpr double kStateRatio = 0.9;   // server_args.py, mamba_full_memory_ratio
 // Bytes of one token in the layers with and without a window, and of one request's states.
 struct Cells {
   std::int64_t full = 0;
+  std::int64_t full_keys = 0;  // of it
   std::int64_t window = 0;
+  std::int64_t window_keys = 0;  // of it
   std::int64_t page_tokens = 1;
   std::int64_t window_tokens = 0;  // the longest
   std::int64_t encoder_tokens =
@@ -44,6 +46,8 @@ Cells CellsOf(const std::vector<Cache>& caches, const Job& job) {
                  .encoder_tokens = EncoderTokens(caches)};
   for (const Cache& cache : caches) {
     (cache.window ? cells.window : cells.full) += TokenBytesOf(cache, formats);
+    (cache.window ? cells.window_keys : cells.full_keys) +=
+        OrLargest(StorageBytes(cache.key_elements_per_token, *formats.key));
     cells.window_tokens = std::max(cells.window_tokens, cache.window.value_or(0));
     PagedState state = PagedStateOf(cache, 1);
     state.convolution_bits = formats.convolution->block_bits;
@@ -51,6 +55,7 @@ Cells CellsOf(const std::vector<Cache>& caches, const Job& job) {
   }
   if (cells.full == 0) {  // windows everywhere: one pool, as if there were none
     std::swap(cells.full, cells.window);
+    std::swap(cells.full_keys, cells.window_keys);
   }
   return cells;
 }
@@ -131,13 +136,42 @@ CachePool PoolOf(const Cells& cells, const SglangMemory& memory) {
   return pool;
 }
 
-std::vector<EngineFigure> FiguresOf(const ServingRank& rank) {
-  return {
-      {.id = "weights_bytes",
-       .value = static_cast<double>(ExpectedOf(rank.loaded, Pile::kWeights).value()),
-       .unit = "bytes"},
-      {.id = "kv_bytes", .value = static_cast<double>(rank.pool->bytes.value()), .unit = "bytes"},
-      {.id = "cache_tokens", .value = static_cast<double>(rank.pool->tokens), .unit = "tokens"}};
+// The lines of the pools, which have a page more than they give out; full, then windows.
+std::vector<EngineFigure> PoolFigures(const Cells& cells, std::int64_t tokens) {
+  std::vector<EngineFigure> figures;
+  const auto add = [&figures](std::string id, Checked value, std::string unit) {
+    figures.push_back({.id = std::move(id),
+                       .value = static_cast<double>(OrLargest(value)),
+                       .unit = std::move(unit)});
+  };
+  const auto bytes = [&cells](Checked of, std::int64_t cell) {
+    return SglangPoolBytes(of, cells.page_tokens, cell);
+  };
+  add("cache_tokens", tokens, "tokens");
+  add("kv_key_bytes", bytes(tokens, cells.full_keys), "bytes");
+  add("kv_value_bytes", bytes(tokens, cells.full - cells.full_keys), "bytes");
+  Checked all = bytes(tokens, cells.full);
+  if (cells.window > 0) {
+    const Checked window = SglangWindowTokens(tokens, kWindowRatio, cells.page_tokens);
+    add("full_tokens", tokens, "tokens");
+    add("swa_tokens", window, "tokens");
+    add("swa_kv_key_bytes", bytes(window, cells.window_keys), "bytes");
+    add("swa_kv_value_bytes", bytes(window, cells.window - cells.window_keys), "bytes");
+    all = all + bytes(window, cells.window);
+  }
+  add("kv_bytes", all, "bytes");
+  return figures;
+}
+
+std::vector<EngineFigure> FiguresOf(const ServingRank& rank, const Cells& cells) {
+  std::vector<EngineFigure> figures;
+  if (rank.pool) {
+    figures = PoolFigures(cells, rank.pool->tokens);
+  }
+  figures.push_back({.id = "weights_bytes",
+                     .value = static_cast<double>(ExpectedOf(rank.loaded, Pile::kWeights).value()),
+                     .unit = "bytes"});
+  return figures;
 }
 
 }  // namespace
@@ -153,10 +187,12 @@ Result<ServingPlan> PlanSglang(const Job& job) {
       caches.insert(caches.end(), draft->caches.begin(), draft->caches.end());
     }
     const Cells cells = CellsOf(caches, job);
+    rank.figures = [cells](const ServingRank& of, const RequestLoad&) {
+      return FiguresOf(of, cells);
+    };
     if (job.device) {
       const SglangMemory memory = MemoryOf(rank, job);
       rank.pool = PoolOf(cells, memory);
-      rank.figures = [](const ServingRank& of, const RequestLoad&) { return FiguresOf(of); };
       AddLeftFree(rank.loaded, Bytes(OrLargest(SglangReservedBytes(memory))),
                   fmt::format("free before the load × (1 − {}): activations, graphs",
                               job.serving.memory_utilization));

@@ -15,6 +15,14 @@
 namespace fourpiles {
 namespace {
 
+// The older engine takes a whole context in one step, in chunks of 512 from 32,768 on
+// (vllm/config.py, SchedulerConfig; vllm/engine/arg_utils.py, create_engine_config, of 0.6).
+std::int64_t StepTokensBeforeV1(std::int64_t context_length) {
+  constexpr std::int64_t kLongContext = 32768;
+  constexpr std::int64_t kChunk = 512;
+  return context_length > kLongContext ? kChunk : std::max<std::int64_t>(2048, context_length);
+}
+
 // Requests and tokens that the profiling step is made of, where nothing was set
 // (vllm/engine/arg_utils.py, get_batch_defaults: the API server, by the device's memory).
 struct StepSize {
@@ -26,6 +34,9 @@ StepSize StepSizeOf(const Job& job) {
   const bool a100 = job.device && job.device->names.id.find("a100") != std::string::npos;
   if (job.device && job.device->memory >= Bytes(std::int64_t{70} << 30) && !a100) {
     size = {.tokens = 8192, .requests = 1024};
+  }
+  if (job.serving.version.swap_blocks) {
+    size = {.tokens = StepTokensBeforeV1(job.serving.context_length), .requests = 256};
   }
   size.tokens = job.serving.micro_batch.value_or(size.tokens);
   size.requests = std::min(job.serving.max_num_seqs.value_or(size.requests), size.tokens);
@@ -210,18 +221,19 @@ void AddStep(Resident& resident, const Network& network, const Job& job) {
        .source = "vllm/v1/worker/gpu_model_runner.py, profile_run; data/engines.json"});
 }
 
-struct DeviceShares {
-  Bytes requested = Bytes(0);
-  Bytes available = Bytes(0);
-};
-DeviceShares SharesOfDevice(const ServingRank& rank, const Job& job) {
-  const Checked requested =
-      VllmRequestedBytes(job.device->memory.value(), job.serving.memory_utilization);
-  const Checked available = VllmAvailableBytes(
-      requested, {.weights = ExpectedOf(rank.loaded, Pile::kWeights).value(),
-                  .peak_activation = ExpectedOf(rank.loaded, Pile::kWorkspace).value(),
-                  .non_torch = ExpectedOf(rank.loaded, Pile::kOverhead).value()});
-  return {.requested = Bytes(OrLargest(requested)), .available = Bytes(OrLargest(available))};
+Bytes RequestedBytes(const Job& job) {
+  return Bytes(
+      OrLargest(VllmRequestedBytes(job.device->memory.value(), job.serving.memory_utilization)));
+}
+
+// What is left for the pool.
+Bytes AvailableBytes(const ServingRank& rank, const Job& job) {
+  const Checked available =
+      VllmAvailableBytes(RequestedBytes(job).value(),
+                         {.weights = ExpectedOf(rank.loaded, Pile::kWeights).value(),
+                          .peak_activation = ExpectedOf(rank.loaded, Pile::kWorkspace).value(),
+                          .non_torch = ExpectedOf(rank.loaded, Pile::kOverhead).value()});
+  return Bytes(OrLargest(available));
 }
 
 CachePool PoolOf(const Paging& paging, Bytes available) {
@@ -249,24 +261,43 @@ void AddOutside(ServingRank& rank, const Job& job, Bytes requested) {
               fmt::format("memory × (1 − {}) − graphs", job.serving.memory_utilization));
 }
 
-std::vector<EngineFigure> FiguresOf(const ServingRank& rank, const Paging& paging,
-                                    const DeviceShares& shares, const RequestLoad& load) {
-  const auto bytes = [&](Pile pile) {
-    return static_cast<double>(ExpectedOf(rank.loaded, pile).value());
+// The lines of the pool.
+std::vector<EngineFigure> PoolFigures(const Paging& paging, const CachePool& pool, const Job& job,
+                                      const RequestLoad& load) {
+  const EngineVersion& version = job.serving.version;
+  const double concurrency = VllmConcurrency(pool.blocks, BlocksOfRequest(paging, load.tokens));
+  const std::int64_t tokens = version.capacity_in_tokens
+                                  ? pool.tokens
+                                  : OrLargest(VllmDerivedTokens(concurrency, load.tokens));
+  std::vector<EngineFigure> figures = {
+      {.id = "available_bytes", .value = static_cast<double>(pool.bytes.value()), .unit = "bytes"},
+      {.id = "blocks", .value = static_cast<double>(pool.blocks), .unit = "blocks"},
+      {.id = "cache_tokens", .value = static_cast<double>(tokens), .unit = "tokens"},
+      {.id = "max_concurrency", .value = concurrency, .unit = "x"}};
+  if (version.swap_blocks) {
+    const Checked blocks = VllmCpuBlocks(job.serving.engine->swap_bytes, BlockBytes(paging));
+    figures.push_back(
+        {.id = "cpu_blocks", .value = static_cast<double>(OrLargest(blocks)), .unit = "blocks"});
+  }
+  return figures;
+}
+
+std::vector<EngineFigure> FiguresOf(const ServingRank& rank, const Paging& paging, const Job& job,
+                                    const RequestLoad& load) {
+  const auto bytes = [](std::string id, Bytes value) {
+    return EngineFigure{
+        .id = std::move(id), .value = static_cast<double>(value.value()), .unit = "bytes"};
   };
-  const Checked each = BlocksOfRequest(paging, load.tokens);
-  const double concurrency = VllmConcurrency(rank.pool->blocks, each);
-  return {{.id = "weights_bytes", .value = bytes(Pile::kWeights), .unit = "bytes"},
-          {.id = "activation_bytes", .value = bytes(Pile::kWorkspace), .unit = "bytes"},
-          {.id = "requested_bytes",
-           .value = static_cast<double>(shares.requested.value()),
-           .unit = "bytes"},
-          {.id = "available_bytes",
-           .value = static_cast<double>(rank.pool->bytes.value()),
-           .unit = "bytes"},
-          {.id = "blocks", .value = static_cast<double>(rank.pool->blocks), .unit = "blocks"},
-          {.id = "cache_tokens", .value = static_cast<double>(rank.pool->tokens), .unit = "tokens"},
-          {.id = "max_concurrency", .value = concurrency, .unit = "x"}};
+  std::vector<EngineFigure> figures = {
+      bytes("weights_bytes", ExpectedOf(rank.loaded, Pile::kWeights)),
+      bytes("activation_bytes", ExpectedOf(rank.loaded, Pile::kWorkspace))};
+  if (job.device) {
+    figures.push_back(bytes("requested_bytes", RequestedBytes(job)));
+  }
+  if (rank.pool) {
+    std::ranges::move(PoolFigures(paging, *rank.pool, job, load), std::back_inserter(figures));
+  }
+  return figures;
 }
 
 }  // namespace
@@ -284,13 +315,13 @@ Result<ServingPlan> PlanVllm(const Job& job) {
       caches.insert(caches.end(), draft->caches.begin(), draft->caches.end());
     }
     const Paging paging = PagingOf(caches, job);
+    rank.fill = [paging](Bytes available) { return PoolOf(paging, available); };
+    rank.figures = [paging, &job](const ServingRank& of, const RequestLoad& load) {
+      return FiguresOf(of, paging, job, load);
+    };
     if (job.device) {
-      const DeviceShares shares = SharesOfDevice(rank, job);
-      rank.pool = PoolOf(paging, shares.available);
-      rank.figures = [paging, shares](const ServingRank& of, const RequestLoad& load) {
-        return FiguresOf(of, paging, shares, load);
-      };
-      AddOutside(rank, job, shares.requested);
+      rank.pool = rank.fill(AvailableBytes(rank, job));
+      AddOutside(rank, job, RequestedBytes(job));
     }
     rank.requests = [paging, &job](const RequestLoad& load) {
       return RequestsOf(paging, job, load);

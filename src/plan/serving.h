@@ -39,7 +39,7 @@ struct CachePool {
 // A figure as the engine's log prints it.
 struct EngineFigure {
   std::string id = {};      // "available_bytes"
-  std::string device = {};  // "CUDA0"; empty: one figure for all
+  std::string device = {};  // llama.cpp: "GPU 0", "host"; empty: one figure for all
   double value = 0;
   std::string unit = {};  // "bytes", "blocks", "tokens", "cells", "x"
 };
@@ -51,7 +51,9 @@ struct ServingRank {
   Resident loaded = {};
   // Caches, and buffers that grow with them. Error: bytes past 2^53.
   std::function<Result<Resident>(const RequestLoad&)> requests = {};
-  std::optional<CachePool> pool = {};  // with a device, of an engine that fills it
+  // The pool that so many bytes make, of an engine that fills what is left.
+  std::function<CachePool(Bytes)> fill = {};
+  std::optional<CachePool> pool = {};  // that of the device, where one is given
   std::function<std::vector<EngineFigure>(const ServingRank&, const RequestLoad&)> figures = {};
 };
 

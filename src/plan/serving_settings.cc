@@ -104,10 +104,10 @@ Result<ServedFormat> ReadWeights(SettingReader& reader, const Model& model, bool
   if (stored) {
     return ServedFormat{.name = std::string(kStored), .as_stored = true};
   }
-  if (auto mixture = FindMixture(word.text, word.where)) {
-    const bool plain = FindFormat(word.text).has_value();  // BF16 is both
-    if (llamacpp || !plain) {
-      return ServedFormat{.name = std::string(plain ? FindFormat(word.text)->name : mixture->name),
+  const auto plain = FindFormat(word.text);  // "bf16" and the other words that people type
+  if (auto mixture = FindMixture(plain ? plain->name : word.text, word.where)) {
+    if (llamacpp || !plain) {  // BF16 is both
+      return ServedFormat{.name = std::string(plain ? plain->name : mixture->name),
                           .mixture = *std::move(mixture)};
     }
   }

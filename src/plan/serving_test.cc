@@ -71,6 +71,19 @@ TEST(Serving, LlamacppPutsLayersOnDevices) {
   EXPECT_EQ(budget.ranks[1].piles.at(Pile::kKvCache), Bytes(782 * kMib));
 }
 
+// convert_hf_to_gguf.py --outtype bf16 keeps a matrix of the checkpoint in bfloat16; norms, 65
+// vectors of 4,096, are float32 there (ggml-org/llama.cpp conversion of every one-dimensional
+// tensor).
+TEST(Serving, LlamacppReadsThePlainFormats) {
+  const Budget budget =
+      Served("llama-3.1-8b", {{"engine", "llama.cpp"}, {"context-length", "8192"}});
+  Bytes all(0);
+  for (const Storage& storage : budget.tape.storages) {
+    all += storage.pile == Pile::kWeights ? storage.bytes.expected : Bytes(0);
+  }
+  EXPECT_EQ(all, Bytes(std::int64_t{8030261248} * 2 + 65 * 4096 * 2));
+}
+
 // llama.cpp keeps the embedding on the host, and a tied one on the device too.
 TEST(Serving, LlamacppKeepsTheEmbeddingOnTheHost) {
   const Budget tied =

@@ -55,8 +55,8 @@ constexpr Setting kSettings[] = {
     {"first-step", "", "", "the first step instead of a steady one", kStep, kTraining, kNotBuilt},
 
     {"engine", "", "NAME",
-     "llama.cpp, vllm, sglang, tensorrt-llm or transformers (default: none, weights and caches "
-     "alone)",
+     "llama.cpp, vllm, sglang, tensorrt-llm, transformers, or all: side by side (default: none, "
+     "weights and caches alone)",
      kServe, kServing},
     {"engine-version", "", "NAME",
      "what differs in other builds: a version of the engine's record (default: current)", kServe,

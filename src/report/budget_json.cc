@@ -81,10 +81,14 @@ Json ServingJson(const Budget& budget) {
     contexts.emplace_back(
         Json::Object{{"concurrency", row.concurrency}, {"context_length", row.context_length}});
   }
-  Json::Object log;
+  Json::Array log;
   for (const EngineFigure& figure : figures.log) {
-    log.emplace_back(figure.id, figure.unit == "x" ? Json(figure.value)
-                                                   : Json(static_cast<std::int64_t>(figure.value)));
+    log.emplace_back(
+        Json::Object{{"id", figure.id},
+                     {"device", figure.device},
+                     {"value", figure.unit == "x" ? Json(figure.value)
+                                                  : Json(static_cast<std::int64_t>(figure.value))},
+                     {"unit", figure.unit}});
   }
   const std::optional<CachePool>& pool = figures.pool;
   return Json::Object{

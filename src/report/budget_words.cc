@@ -165,6 +165,12 @@ std::string ParameterWords(const Budget& budget) {
   return words;
 }
 
+std::string FitWords(const Budget& budget) {
+  std::string words = budget.verdict ? std::string(Name(*budget.verdict)) : "";
+  std::ranges::replace(words, '_', ' ');
+  return words;
+}
+
 std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {
   if (!budget.verdict) {
     return "";

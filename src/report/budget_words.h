@@ -30,6 +30,9 @@ std::string SettingsWords(const Budget& budget);
 // "8,072,204,288 parameters", and how many are trained where an adapter is.
 std::string ParameterWords(const Budget& budget);
 
+// "does not fit"; empty without a device.
+std::string FitWords(const Budget& budget);
+
 // "does not fit: 40.51 GiB too much"; empty without a device.
 std::string VerdictWords(const Budget& budget, const BudgetStyle& style);
 
