@@ -155,6 +155,8 @@ const std::vector<Fused>& FusedLayers() {
       {".experts.down_proj", {".experts.{}.down_proj.weight"}},
       // GGUF has one name for the norm of Falcon-7B and the second one of Falcon-40B.
       {".input_layernorm.", {".ln_mlp."}},
+      // And for attention's outputs, and Nemotron's linear layer in its place.
+      {".self_attn.o_proj.", {".self_attn.linear_attn."}},
   };
   return fused;
 }

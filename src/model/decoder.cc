@@ -106,7 +106,13 @@ Windows ReadWindows(Record& config, std::int64_t num_hidden_layers, const LayerR
   for (const std::string& type : types) {
     const bool windowed = type == "sliding_attention" || type == "chunked_attention";
     if (windowed && !window) {
-      window = CountOrDefault(config, length.key, length.otherwise);
+      window =
+          CountOrDefault(config, length.key, length.otherwise, {-kLargestCount, kLargestCount});
+      if (*window < 1) {
+        config.Refuse(length.key, {.found = fmt::format("a window of {} tokens", *window),
+                                   .expected = "expected at least 1",
+                                   .hint = "null, or the key left out, is for no window"});
+      }
     }
     windows.push_back(windowed ? window : std::nullopt);
   }

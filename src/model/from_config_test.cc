@@ -447,5 +447,15 @@ TEST(NetworkFromConfig, RefusesACrossAttentionLayerThatThereIsNot) {
       "from 0 to 39");
 }
 
+TEST(NetworkFromConfig, RefusesAWindowOfNoTokens) {
+  const Result<Network> network = FromText(R"({"model_type": "mistral", "hidden_size": 64,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
+      "vocab_size": 100, "sliding_window": 0})");
+  ASSERT_FALSE(network);
+  EXPECT_EQ(Message(network.error()),
+            "error: config.json: sliding_window: a window of 0 tokens, expected at least 1\n"
+            "hint: null, or the key left out, is for no window");
+}
+
 }  // namespace
 }  // namespace fourpiles

@@ -116,7 +116,11 @@ void PutAttention(GgufSource& gguf, const Row& row, std::int64_t hidden_size) {
   }
   gguf.Put("num_attention_heads", heads);
   if (row.heads == Heads::kEven) {
-    gguf.PutIfKnown("num_key_value_heads", gguf.OfAllLayers("attention.head_count_kv"));
+    const auto key_value = gguf.OfAllLayers("attention.head_count_kv");
+    if (!key_value && gguf.Has("attention.head_count_kv")) {
+      gguf.Count("attention.head_count_kv");  // refused for what it is
+    }
+    gguf.PutIfKnown("num_key_value_heads", key_value);
     gguf.PutIfKnown("intermediate_size", gguf.OfAllLayers("feed_forward_length"));
   } else if (const auto widths = gguf.PerLayer("feed_forward_length"); !widths.empty()) {
     gguf.Put("intermediate_size", std::ranges::max(widths));

@@ -356,5 +356,16 @@ TEST(GgufConfig, EveryArchitectureHasANetwork) {
   }
 }
 
+TEST(GgufConfig, RefusesKeyValueHeadsThatAreNone) {
+  const auto network = NetworkOf(R"({"general.architecture": "llama", "llama.block_count": 2,
+      "llama.embedding_length": 64, "llama.feed_forward_length": 128,
+      "llama.attention.head_count": 4, "llama.attention.head_count_kv": 0,
+      "llama.vocab_size": 100})",
+                                 {});
+  EXPECT_EQ(ErrorLine(network),
+            "a.gguf: llama.attention.head_count_kv | 0 | expected a whole number from 1 to "
+            "1073741824 | ");
+}
+
 }  // namespace
 }  // namespace fourpiles

@@ -125,6 +125,9 @@ NameTable NamesFor(std::string_view model_type) {
   for (const std::string_view stem : kFrameStems) {
     add("", stem);
   }
+  if (model_type == "nemotron-nas") {  // in place of attention: gguf-py/gguf/tensor_mapping.py
+    table.try_emplace("model.layers.0.self_attn.linear_attn.weight", "blk.0.attn_output.weight");
+  }
   return table;
 }
 
@@ -256,6 +259,7 @@ class Conversion {
     std::vector<GgufTensor> all;
     for (const Block& block : network_.blocks) {
       TRY(const std::vector<GgufTensor> tensors, OfBlock(block));
+      all.reserve(all.size() + static_cast<std::size_t>(block.repeat) * tensors.size());
       for (std::int64_t i = 0; i < block.repeat; ++i) {
         for (GgufTensor tensor : tensors) {
           tensor.layer = -1;
@@ -287,7 +291,9 @@ class Conversion {
           continue;
         }
         return BadInput({.where = std::string(network_.model_type),
-                         .found = fmt::format("llama.cpp's name of \"{}\" is not known", name)});
+                         .found = fmt::format("llama.cpp's name of \"{}\" is not known", name),
+                         .expected = "expected tensors that its converter names",
+                         .hint = "give the GGUF itself, or another --engine"});
       }
       GgufTensor tensor = TensorOf(parameter, network_, found->second);
       if (tensor.name.find("attn_kv_b") != std::string::npos) {
@@ -339,10 +345,6 @@ MixtureModel ModelOf(const Network& network, const std::vector<GgufTensor>& tens
   return model;
 }
 
-bool IsExpert(const PlacedTensor& placed) {
-  return placed.tensor.name.find("_exps.") != std::string::npos;
-}
-
 const PlacedTensor* Embedding(const GgufTensors& gguf) {
   const auto found = std::ranges::find_if(gguf.tensors, [](const PlacedTensor& placed) {
     return placed.tensor.name == "token_embd.weight";
@@ -361,10 +363,15 @@ Result<GgufTensors> TensorsOfNetwork(const Network& network, std::string_view mi
   GgufTensors gguf;
   gguf.tied = std::ranges::none_of(
       tensors, [](const GgufTensor& tensor) { return tensor.name == "output.weight"; });
+  gguf.tensors.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     gguf.tensors.push_back({std::move(tensors[i]), types[i]});
   }
   return gguf;
+}
+
+bool IsExpert(const PlacedTensor& placed) {
+  return placed.tensor.name.find("_exps.") != std::string::npos;
 }
 
 Checked TensorBytes(const PlacedTensor& placed) {

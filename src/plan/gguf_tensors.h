@@ -45,6 +45,9 @@ Checked TensorBytes(const PlacedTensor& placed);
 Checked TensorBytes(const GgufTensors& gguf);
 Checked TensorElements(const GgufTensors& gguf);
 
+// Of the routed experts of a layer, stacked.
+bool IsExpert(const PlacedTensor& placed);
+
 // Where the layers are. llama.cpp's llama_model::load_tensors puts the last n_gpu_layers on
 // devices, and the output layer where there is one more than layers; the embedding of the tokens
 // stays on the host. (Builds since late 2025 count the output layer first.)

@@ -1,6 +1,8 @@
 #include "plan/llamacpp_place.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,26 +15,6 @@ namespace {
 
 constexpr std::int64_t kMicroBatch = 512;  // common/common.h, n_ubatch
 
-// CUDA and HIP buffers do.
-bool PadsRows(const Job& job) {
-  return job.device && (job.device->vendor == "NVIDIA" || job.device->vendor == "AMD");
-}
-
-// Families whose windows llama.cpp does not have: their layers keep the whole context
-// (src/llama-model.cpp, load_hparams: no swa_type; "Phi SWA is currently disabled").
-constexpr std::string_view kWithoutWindows[] = {"mistral",   "mixtral",   "phi3",
-                                                "phimoe",    "qwen2",     "qwen3",
-                                                "qwen2_moe", "qwen3_moe", "starcoder2"};
-
-Network WithLlamacppWindows(Network network) {
-  if (std::ranges::find(kWithoutWindows, network.model_type) != std::end(kWithoutWindows)) {
-    for (Cache& cache : network.caches) {
-      cache.window = std::nullopt;
-    }
-  }
-  return network;
-}
-
 ContextRequest ContextOf(const Job& job, const RequestLoad& load) {
   return {.context_length = OrLargest(Checked(load.tokens) * load.requests),
           .sequences = load.requests,
@@ -44,13 +26,6 @@ LlamacppVersion VersionOf(const Job& job) {
   LlamacppVersion version = job.serving.version.llamacpp;
   version.sliding_caches = version.sliding_caches && !job.serving.full_windows;
   return version;
-}
-
-Checked BytesOn(const LlamacppModel& model, const PlacedTensor& placed,
-                const LlamacppPlace& place) {
-  return model.padded && place.device
-             ? CudaTensorBytes({placed.type, placed.tensor.ne0, placed.tensor.rows})
-             : TensorBytes(placed);
 }
 
 // Layers with their widths; cells and bytes are another's.
@@ -87,21 +62,29 @@ std::vector<LlamacppCache> LayersAlike(const Network& network, const GpuPlacemen
   return kinds;
 }
 
-std::int64_t RowsOf(const GgufTensors& gguf, std::string_view ending) {
-  const auto found = std::ranges::find_if(gguf.tensors, [&](const PlacedTensor& placed) {
-    return placed.tensor.name.ends_with(ending);
-  });
-  return found == gguf.tensors.end() ? 0 : found->tensor.rows;
-}
-
-void AddHeads(ComputeRequest& request, const GgufTensors& gguf, const LlamacppCache& cache) {
-  const std::int64_t fused = RowsOf(gguf, ".attn_qkv.weight");
-  const std::int64_t queries = RowsOf(gguf, ".attn_q.weight");
-  request.query_width = queries > 0 ? queries : request.hidden_size;
-  request.heads =
-      std::max<std::int64_t>(1, request.query_width / std::max<std::int64_t>(1, cache.head));
-  if (fused > 0) {
-    request.fused_width = fused;
+// Of the layers on the place: with flash attention the first counts, without it the one with the
+// most scores and, of several, the widest queries.
+void AddHeads(ComputeRequest& request, const LlamacppModel& model, const GpuPlacement& placement,
+              const LlamacppPlace& place) {
+  for (const Cache& cache : model.network->caches) {
+    const std::int64_t keys = cache.key_elements_per_token;
+    if (keys == 0 || DeviceOfLayer(cache.layer, model.layers, placement) != place.device) {
+      continue;
+    }
+    const QueryRows& rows = model.queries[static_cast<std::size_t>(cache.layer)];
+    const std::int64_t of_fused =
+        rows.fused > 0 ? rows.fused - keys - cache.value_elements_per_token : request.hidden_size;
+    const std::int64_t width = rows.alone > 0 ? rows.alone : of_fused;
+    const std::int64_t head =
+        std::max<std::int64_t>(1, keys / std::max<std::int64_t>(1, cache.heads));
+    const std::int64_t heads = std::max<std::int64_t>(1, width / head);
+    const bool more =
+        std::pair(heads, width) > std::pair(request.heads.value_or(0), request.query_width);
+    if (!request.heads || (!request.flash_attention && more)) {
+      request.heads = heads;
+      request.query_width = width;
+      request.fused_width = rows.fused > 0 ? std::optional(rows.fused) : std::nullopt;
+    }
   }
 }
 
@@ -121,35 +104,6 @@ void AddExperts(ComputeRequest& request, const Network& network, const GgufTenso
 
 }  // namespace
 
-Result<LlamacppModel> LlamacppModelOf(const Job& job) {
-  const Model& model = job.model;
-  LlamacppModel found = {
-      .network = std::make_shared<const Network>(WithLlamacppWindows(model.network)),
-      .layers = model.network.num_hidden_layers.value_or(1)};
-  found.padded = PadsRows(job);
-  if (model.checkpoint && job.serving.weights.as_stored && model.checkpoint->gguf) {
-    found.gguf = TensorsOfFile(*model.checkpoint->tensors);
-    return found;
-  }
-  if (job.bare_count) {
-    return WrongUsage(
-        {.where = "--engine",
-         .found = "llama.cpp's tensors are not known",
-         .expected = "expected a model whose layers are known",
-         .hint = job.from_file ? "put its config.json beside the tensors" : "give a model"});
-  }
-  if (!job.serving.weights.mixture) {
-    return WrongUsage({.where = "--weights-format",
-                       .found = fmt::format("llama.cpp reads GGUF, and \"{}\" is no type of it",
-                                            job.serving.weights.name),
-                       .expected = "expected a mixture that llama-quantize makes",
-                       .hint = "for example q4_k_m, q8_0 or bf16"});
-  }
-  TRY(found.gguf, TensorsOfNetwork(model.network, job.serving.weights.mixture->name,
-                                   {.latent = LatentTensors::kSplit}));
-  return found;
-}
-
 GpuPlacement PlacementOf(const Job& job, std::int64_t layers) {
   return {.gpu_layers = std::min(job.serving.gpu_layers.value_or(layers + 1), layers + 1),
           .experts_on_host = job.serving.experts_on_host,
@@ -168,12 +122,13 @@ TensorAmounts LlamacppTensors(const Job& job, const LlamacppModel& model,
                               const LlamacppPlace& place) {
   const GpuPlacement placement = PlacementOf(job, model.layers);
   TensorAmounts types;
-  for (const PlacedTensor& placed : model.gguf.tensors) {
+  for (const AlikeTensors& alike : model.alike) {
+    const PlacedTensor& placed = model.gguf.tensors[alike.number];
     const TensorPlaces places = PlacesOf(model.gguf, placed, model.layers, placement);
     if (place.device ? places.device == place.device : places.host) {
       TensorAmount& amount = types[placed.type->name];
-      amount.elements = amount.elements + Checked(placed.tensor.ne0) * placed.tensor.rows;
-      amount.bytes = amount.bytes + BytesOn(model, placed, place);
+      amount.elements = amount.elements + alike.elements;
+      amount.bytes = amount.bytes + (place.device ? alike.device_bytes : alike.bytes);
     }
   }
   return types;
@@ -238,9 +193,7 @@ Checked LlamacppComputeBytes(const Job& job, const LlamacppModel& model, const R
   request.window_cells_apart =
       some && !std::ranges::all_of(caches, windows) && VersionOf(job).sliding_caches;
   request.window_mask = some && !request.window_cells_apart;
-  if (!caches.empty()) {
-    AddHeads(request, model.gguf, caches.front());
-  }
+  AddHeads(request, model, placement, place);
   if (placement.experts_on_host && place.device) {
     AddExperts(request, network, model.gguf);
   }

@@ -5,28 +5,17 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/checked.h"
-#include "fourpiles/result.h"
 #include "plan/gguf_tensors.h"
 #include "plan/llamacpp.h"
+#include "plan/llamacpp_model.h"
 #include "plan/serving.h"
 
 namespace fourpiles {
-
-// The model as llama.cpp sees it.
-struct LlamacppModel {
-  std::shared_ptr<const Network> network = {};
-  GgufTensors gguf = {};
-  std::int64_t layers = 1;
-  bool padded = false;  // CUDA and HIP buffers pad rows and align tensors
-};
-// Error: kUsage where no tensors of GGUF are known.
-Result<LlamacppModel> LlamacppModelOf(const Job& job);
 
 GpuPlacement PlacementOf(const Job& job, std::int64_t layers);
 

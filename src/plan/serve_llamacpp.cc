@@ -232,8 +232,10 @@ Result<bool> FitWith(const Job& job, const std::shared_ptr<const LlamacppModel>&
 // The most layers, the output layer as one more, with which every device has room.
 Result<std::int64_t> MostGpuLayers(const Job& job,
                                    const std::shared_ptr<const LlamacppModel>& model) {
-  std::int64_t fit = 0;
-  std::int64_t too_many = model->layers + 2;
+  const std::int64_t all = model->layers + 1;
+  TRY(const bool all_fit, FitWith(job, model, all));
+  std::int64_t fit = all_fit ? all : 0;
+  std::int64_t too_many = all_fit ? all + 1 : all;
   while (too_many - fit > 1) {
     const std::int64_t middle = fit + (too_many - fit) / 2;
     TRY(const bool fits, FitWith(job, model, middle));

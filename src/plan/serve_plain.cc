@@ -22,12 +22,13 @@ std::function<Result<Resident>(const RequestLoad&)> PlainCaches(const ServingRan
 }
 
 // torch.cat makes a layer's keys anew for each token, beside the old ones (transformers,
-// cache_utils.py, DynamicLayer.update); keys and values come one after the other.
+// cache_utils.py, DynamicLayer.update); keys and values come one after the other. Those of cross
+// attention stay as they are.
 Checked LargestCacheTensor(const Network& network, const CacheFormats& formats,
                            const RequestLoad& load) {
   Checked most = 0;
   for (const Cache& cache : network.caches) {
-    const std::int64_t tokens = TokensHeld(cache, load.tokens);
+    const std::int64_t tokens = cache.encoder_tokens ? 0 : TokensHeld(cache, load.tokens);
     const Checked keys = StorageBytes(cache.key_elements_per_token, *formats.key);
     const Checked values = StorageBytes(cache.value_elements_per_token, *formats.value);
     const Checked larger = OrLargest(keys) > OrLargest(values) ? keys : values;

@@ -74,6 +74,9 @@ Result<ServingPlan> PlanTensorrtLlm(const Job& job) {
                   fmt::format("free after the load × (1 − {})", job.serving.memory_utilization));
     }
   }
+  if (EncoderTokens(job.model.network.caches) > 0) {
+    plan.unknowns.emplace_back("the share of the pool that is set apart for cross attention");
+  }
   return plan;
 }
 

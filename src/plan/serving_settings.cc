@@ -126,6 +126,10 @@ NumberFormat ComputeFormat(const ServedFormat& weights, const Network& network) 
   return StorageBits(wide) < 16 ? bfloat16 : wide;
 }
 
+bool HasKvFormat(const EngineRecord& engine, std::string_view name) {
+  return std::ranges::find(engine.kv_formats, name) != engine.kv_formats.end();
+}
+
 // A format of the cache, one that the engine has. Values of 4 bits are kept with a byte of scale
 // for each 16, which makes them as large as nvfp4 (sglang memory_pool.py, MHATokenToKVPoolFP4 and
 // MLATokenToKVPoolFP4).
@@ -133,7 +137,8 @@ Result<const StoredType*> KvFormat(const SetValue& set, const ServingJob& servin
   const StoredType* type = FindStoredType(set.text);
   if (const auto format = FindFormat(set.text)) {
     // "fp8" and the other words that people type
-    const bool scaled = serving.engine && format->name == "float4_e2m1fn";
+    const bool scaled =
+        serving.engine && format->name == "float4_e2m1fn" && HasKvFormat(*serving.engine, "nvfp4");
     type = FindStoredType(scaled ? "nvfp4" : format->name);
   }
   if (type == nullptr) {
@@ -143,15 +148,12 @@ Result<const StoredType*> KvFormat(const SetValue& set, const ServingJob& servin
                        .expected = "expected a format that tensors are stored in",
                        .hint = "for example bfloat16, float8_e4m3fn, q8_0"});
   }
-  if (serving.engine) {
-    const std::vector<std::string>& known = serving.engine->kv_formats;
-    if (std::ranges::find(known, type->name) == known.end()) {
-      return WrongUsage(
-          {.where = set.where,
-           .found = fmt::format("{} keeps no cache in {}", serving.engine->names.id, type->name),
-           .expected = "expected one that it has",
-           .hint = fmt::format("one of {}", fmt::join(known, ", "))});
-    }
+  if (serving.engine && !HasKvFormat(*serving.engine, type->name)) {
+    return WrongUsage(
+        {.where = set.where,
+         .found = fmt::format("{} keeps no cache in {}", serving.engine->names.id, type->name),
+         .expected = "expected one that it has",
+         .hint = fmt::format("one of {}", fmt::join(serving.engine->kv_formats, ", "))});
   }
   return type;
 }
