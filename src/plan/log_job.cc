@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -164,11 +165,16 @@ Settings TogetherWith(const Settings& typed, const Settings& logged) {
   return settings;
 }
 
-Device DeviceOfLog(const EngineLog& log) {
+// A device of that memory: what vLLM and llama.cpp name as the total, what SGLang finds free.
+// Without one, llama.cpp's is known by its kind, as buffers on it pad their rows.
+std::optional<Device> DeviceOfLog(const EngineLog& log) {
   Device device = {.name = "the log's", .memory = Bytes(kLargestAmount)};
-  for (const std::string_view id : {"total_bytes", "breakdown_total_bytes"}) {
+  bool known = log.engine == LogEngine::kLlamacpp;
+  for (const std::string_view id : {"total_bytes", "breakdown_total_bytes", "free_before_bytes"}) {
     if (const LogFigure* const total = FindFigure(log, id)) {
       device.memory = Bytes(static_cast<std::int64_t>(total->value));
+      known = true;
+      break;
     }
   }
   for (const LogFigure& figure : log.figures) {
@@ -178,7 +184,7 @@ Device DeviceOfLog(const EngineLog& log) {
       device.vendor = "AMD";
     }
   }
-  return device;
+  return known ? std::optional(std::move(device)) : std::nullopt;
 }
 
 }  // namespace
