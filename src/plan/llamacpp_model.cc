@@ -69,6 +69,8 @@ void AddQueryRows(LlamacppModel& model) {
       rows.alone = tensor.rows;
     } else if (tensor.name.ends_with(".attn_qkv.weight")) {
       rows.fused = tensor.rows;
+    } else if (tensor.name.ends_with(".attn_k_b.weight")) {
+      rows.latent = tensor.rows;
     }
   }
 }

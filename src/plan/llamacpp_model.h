@@ -23,10 +23,12 @@ struct AlikeTensors {
   Checked device_bytes = 0;  // CUDA and HIP buffers pad rows and align tensors
 };
 
-// Rows of a layer's attn_q, and of its attn_qkv; 0 where it has none.
+// Rows of a layer's attn_q, of its attn_qkv, and of attn_k_b, which takes the queries of all heads
+// to the latent; 0 where it has none.
 struct QueryRows {
   std::int64_t alone = 0;
   std::int64_t fused = 0;
+  std::int64_t latent = 0;
 };
 
 // The model as llama.cpp sees it.

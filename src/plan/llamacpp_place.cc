@@ -14,6 +14,7 @@ namespace fourpiles {
 namespace {
 
 constexpr std::int64_t kMicroBatch = 512;  // common/common.h, n_ubatch
+constexpr std::int64_t kRotary = 64;       // of latent attention, qk_rope_head_dim
 
 ContextRequest ContextOf(const Job& job, const RequestLoad& load) {
   return {.context_length = OrLargest(Checked(load.tokens) * load.requests),
@@ -38,7 +39,6 @@ std::vector<LlamacppCache> LayersAlike(const Network& network, const GpuPlacemen
         DeviceOfLayer(cache.layer, layers, placement) != place.device) {
       continue;
     }
-    constexpr std::int64_t kRotary = 64;  // of latent attention, qk_rope_head_dim
     const bool latent = cache.value_elements_per_token == 0;
     const std::int64_t values =
         latent && latent_values ? std::max<std::int64_t>(0, cache.key_elements_per_token - kRotary)
@@ -62,22 +62,36 @@ std::vector<LlamacppCache> LayersAlike(const Network& network, const GpuPlacemen
   return kinds;
 }
 
+// Heads of a layer's queries, and their elements of a token.
+struct Queries {
+  std::int64_t heads = 1;
+  std::int64_t width = 0;
+};
+Queries QueriesOf(const Cache& cache, const QueryRows& rows, std::int64_t hidden_size) {
+  const std::int64_t keys = cache.key_elements_per_token;
+  if (rows.latent > 0 && keys > kRotary) {  // as wide as the latent and the rotary part
+    const std::int64_t heads = rows.latent / (keys - kRotary);
+    return {.heads = heads, .width = heads * keys};
+  }
+  const std::int64_t of_fused =
+      rows.fused > 0 ? rows.fused - keys - cache.value_elements_per_token : hidden_size;
+  const std::int64_t width = rows.alone > 0 ? rows.alone : of_fused;
+  const std::int64_t head =
+      std::max<std::int64_t>(1, keys / std::max<std::int64_t>(1, cache.heads));
+  return {.heads = std::max<std::int64_t>(1, width / head), .width = width};
+}
+
 // Of the layers on the place: with flash attention the first counts, without it the one with the
 // most scores and, of several, the widest queries.
 void AddHeads(ComputeRequest& request, const LlamacppModel& model, const GpuPlacement& placement,
               const LlamacppPlace& place) {
   for (const Cache& cache : model.network->caches) {
-    const std::int64_t keys = cache.key_elements_per_token;
-    if (keys == 0 || DeviceOfLayer(cache.layer, model.layers, placement) != place.device) {
+    if (cache.key_elements_per_token == 0 ||
+        DeviceOfLayer(cache.layer, model.layers, placement) != place.device) {
       continue;
     }
     const QueryRows& rows = model.queries[static_cast<std::size_t>(cache.layer)];
-    const std::int64_t of_fused =
-        rows.fused > 0 ? rows.fused - keys - cache.value_elements_per_token : request.hidden_size;
-    const std::int64_t width = rows.alone > 0 ? rows.alone : of_fused;
-    const std::int64_t head =
-        std::max<std::int64_t>(1, keys / std::max<std::int64_t>(1, cache.heads));
-    const std::int64_t heads = std::max<std::int64_t>(1, width / head);
+    const auto [heads, width] = QueriesOf(cache, rows, request.hidden_size);
     const bool more =
         std::pair(heads, width) > std::pair(request.heads.value_or(0), request.query_width);
     if (!request.heads || (!request.flash_attention && more)) {
