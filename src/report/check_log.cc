@@ -71,6 +71,9 @@ std::vector<std::string> RowText(const LogRow& row, LogEngine engine) {
 std::string SettingsText(const Settings& settings) {
   std::string text;
   for (const auto& [name, value] : settings) {
+    if (name == "model") {  // stands before them
+      continue;
+    }
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, EscapeForTerminal(value.text));
   }
   return text;
@@ -84,6 +87,11 @@ std::string HeadText(const LogCheckHead& head) {
                      SettingsText(head.job->settings));
 }
 
+// Bytes and counts are whole; a concurrency is not.
+Json Amount(double value, const LogFigure& figure) {
+  return figure.unit == "x" ? Json(value) : Json(static_cast<std::int64_t>(std::llround(value)));
+}
+
 Json RowJson(const LogRow& row) {
   const bool predicted = row.predicted.has_value();
   return Json::Object{{"line", row.logged.line},
@@ -91,9 +99,9 @@ Json RowJson(const LogRow& row) {
                       {"device", row.logged.device},
                       {"what", row.logged.what},
                       {"unit", row.logged.unit},
-                      {"logged", row.logged.value},
+                      {"logged", Amount(row.logged.value, row.logged)},
                       {"half_digit", row.logged.half},
-                      {"predicted", predicted ? Json(*row.predicted) : Json()},
+                      {"predicted", predicted ? Amount(*row.predicted, row.logged) : Json()},
                       {"error", predicted ? Json(row.error) : Json()},
                       {"agreement", std::string(Name(row.agreement))}};
 }
@@ -101,6 +109,9 @@ Json RowJson(const LogRow& row) {
 Json SettingsJson(const Settings& settings) {
   Json::Object json;
   for (const auto& [name, value] : settings) {
+    if (name == "model") {
+      continue;
+    }
     std::string key = name;
     std::ranges::replace(key, '-', '_');
     json.emplace_back(std::move(key), value.text);
