@@ -10,6 +10,7 @@
 #include "base/write_file.h"
 #include "cli/command_line.h"
 #include "cli/engines_command.h"
+#include "model/catalogue.h"
 #include "model/text_file.h"
 #include "plan/check_log.h"
 #include "plan/log_job.h"
@@ -166,6 +167,27 @@ Result<void> AddRequestsIfAsked(const Arguments& arguments, const Job& job, Answ
   return {};
 }
 
+// The model that was typed, else the catalogue's of the log's name: a log names no file of this
+// machine.
+Result<std::string> ModelOfLog(const Settings& settings, const EngineLog& log,
+                               const std::string& path) {
+  if (const auto typed = settings.find("model"); typed != settings.end()) {
+    return typed->second.text;
+  }
+  const auto logged = log.model.find("path");
+  const std::string name = logged == log.model.end() ? "" : logged->second;
+  if (FindModel(name, path)) {
+    return name;
+  }
+  return WrongUsage({.where = "MODEL",
+                     .found = name.empty() ? "missing, and the log does not name it"
+                                           : fmt::format("missing, and the log's \"{:.80}\" is not "
+                                                         "in the catalogue",
+                                                         name),
+                     .expected = "expected a model",
+                     .hint = "its folder or GGUF file, or a name that \"fourpiles models\" lists"});
+}
+
 // Start-ups are printed in the first few thousand lines.
 constexpr std::int64_t kLargestLog = std::int64_t{256} << 20;
 
@@ -181,16 +203,8 @@ Result<Answer> AnswerCheckLog(const Settings& settings, const Arguments& argumen
   }
   TRY(const std::string text, ReadWholeFile(path, kLargestLog));
   TRY(const EngineLog log, ReadEngineLog(text, path));
-  const auto typed = settings.find("model");
-  const auto logged = log.model.find("path");
-  if (typed == settings.end() && logged == log.model.end()) {
-    return WrongUsage({.where = "MODEL",
-                       .found = "missing, and the log does not name it",
-                       .expected = "expected a model",
-                       .hint = "\"fourpiles models\" lists the catalogue"});
-  }
-  TRY(const Job job,
-      JobOfLog(log, path, typed == settings.end() ? logged->second : typed->second.text, settings));
+  TRY(const std::string model, ModelOfLog(settings, log, path));
+  TRY(const Job job, JobOfLog(log, path, model, settings));
   TRY(const LogCheck check, CheckLog(log, job));
   const LogCheckHead head = {.path = path, .log = &log, .job = &job};
   return Answer{.text = LogCheckText(head, check),

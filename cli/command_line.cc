@@ -21,6 +21,7 @@
 #include "base/nearest_name.h"
 #include "base/try.h"
 #include "cli/help.h"
+#include "cli/other_names.h"
 
 namespace fourpiles::cli {
 namespace {
@@ -81,10 +82,13 @@ tl::unexpected<Error> UnknownOption(std::string_view name, std::span<const Optio
       names.push_back(option.name);
     }
   }
-  return WrongUsage({.where = std::string(name),
-                     .found = fmt::format("unknown option \"{}\"", name),
-                     .expected = DidYouMean(name, names),
-                     .hint = SeeHelp(command)});
+  const std::string_view own = NameOfOther(name);
+  const bool known = std::ranges::find(names, own) != names.end();
+  return WrongUsage(
+      {.where = std::string(name),
+       .found = fmt::format("unknown option \"{}\"", name),
+       .expected = known ? fmt::format("here it is \"{}\"", own) : DidYouMean(name, names),
+       .hint = SeeHelp(command)});
 }
 
 // Removes the command's name from the words and returns it: the first word that is neither an

@@ -47,7 +47,11 @@ Parameters Attention(const LatentAttention& sizes) {
 }
 
 Cache CacheOf(const LatentAttention& sizes) {
-  return {.key_elements_per_token = sizes.kv_lora_rank + sizes.qk_rope_head_dim};
+  return {.key_elements_per_token = sizes.kv_lora_rank + sizes.qk_rope_head_dim,
+          .rotary_elements = sizes.qk_rope_head_dim,
+          .full_heads = sizes.heads,
+          .full_key_elements = sizes.heads * (sizes.qk_nope_head_dim + sizes.qk_rope_head_dim),
+          .full_value_elements = sizes.heads * sizes.v_head_dim};
 }
 
 namespace {

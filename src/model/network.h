@@ -56,6 +56,12 @@ struct Cache {
   std::int64_t layer = 0;
   std::int64_t key_elements_per_token = 0;    // with latent attention: the latent, kept once
   std::int64_t value_elements_per_token = 0;  // with latent attention: none
+  // Latent attention: the rotary part of the latent, and the keys and values of all heads that it
+  // stands for.
+  std::int64_t rotary_elements = 0;
+  std::int64_t full_heads = 0;
+  std::int64_t full_key_elements = 0;
+  std::int64_t full_value_elements = 0;
   std::int64_t index_elements_per_token = 0;  // keys of the indexer of sparse attention
   // The last so many tokens are kept, or all of them.
   std::optional<std::int64_t> window = {};

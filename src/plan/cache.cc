@@ -37,9 +37,9 @@ struct Run {
   Cache like = {};
 };
 
-std::vector<Run> RunsOf(const Network& network, const Kind& kind) {
+std::vector<Run> RunsOf(std::span<const Cache> caches, const Kind& kind) {
   std::map<std::array<std::int64_t, 3>, Run> runs;  // by elements, window, encoder's tokens
-  for (const Cache& cache : network.caches) {
+  for (const Cache& cache : caches) {
     const std::int64_t elements = cache.*kind.elements;
     if (elements != 0) {
       Run& run = runs[{elements, cache.window.value_or(0), cache.encoder_tokens.value_or(-1)}];
@@ -84,10 +84,10 @@ Result<void> AddCache(Resident& resident, const Run& run, const Kind& kind,
 }
 
 // Of one request: what grows with its context, a token of it; or all that does not.
-Checked BytesOfKinds(const Network& network, const CacheFormats& formats, bool grows) {
+Checked BytesOfKinds(std::span<const Cache> caches, const CacheFormats& formats, bool grows) {
   Checked bytes = 0;
   for (const Kind& kind : KindsOf(formats)) {
-    for (const Run& run : RunsOf(network, kind)) {
+    for (const Run& run : RunsOf(caches, kind)) {
       if (grows == (kind.per_token && !run.like.encoder_tokens)) {
         const std::int64_t tokens = kind.per_token ? run.like.encoder_tokens.value_or(1) : 1;
         bytes = bytes + Checked(run.layers) * tokens * StorageBytes(run.elements, *kind.format);
@@ -105,6 +105,15 @@ CacheFormats CacheFormatsOf(const ServingJob& serving) {
           .convolution = FindStoredType(serving.compute_format.name)};
 }
 
+Cache FullHeads(Cache cache) {
+  if (cache.full_key_elements > 0) {
+    cache.key_elements_per_token = cache.full_key_elements;
+    cache.value_elements_per_token = cache.full_value_elements;
+    cache.heads = cache.full_heads;
+  }
+  return cache;
+}
+
 std::int64_t TokensHeld(const Cache& cache, std::int64_t tokens) {
   return cache.encoder_tokens.value_or(std::min(tokens, cache.window.value_or(tokens)));
 }
@@ -117,23 +126,23 @@ std::int64_t EncoderTokens(std::span<const Cache> caches) {
   return tokens;
 }
 
-Result<Resident> CacheStorages(const Network& network, const CacheFormats& formats,
+Result<Resident> CacheStorages(std::span<const Cache> caches, const CacheFormats& formats,
                                const RequestLoad& load) {
   Resident resident;
   for (const Kind& kind : KindsOf(formats)) {
-    for (const Run& run : RunsOf(network, kind)) {
+    for (const Run& run : RunsOf(caches, kind)) {
       TRY_VOID(AddCache(resident, run, kind, load));
     }
   }
   return resident;
 }
 
-Checked CacheBytesPerToken(const Network& network, const CacheFormats& formats) {
-  return BytesOfKinds(network, formats, true);
+Checked CacheBytesPerToken(std::span<const Cache> caches, const CacheFormats& formats) {
+  return BytesOfKinds(caches, formats, true);
 }
 
-Checked StateBytesPerRequest(const Network& network, const CacheFormats& formats) {
-  return BytesOfKinds(network, formats, false);
+Checked StateBytesPerRequest(std::span<const Cache> caches, const CacheFormats& formats) {
+  return BytesOfKinds(caches, formats, false);
 }
 
 tl::unexpected<Error> CacheTooLarge() {

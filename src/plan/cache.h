@@ -25,8 +25,12 @@ CacheFormats CacheFormatsOf(const ServingJob& serving);
 
 // The caches of the load, a storage for each run of alike layers and each kind. A layer with a
 // sliding window keeps its last tokens only. Error: bytes past 2^53.
-Result<Resident> CacheStorages(const Network& network, const CacheFormats& formats,
+Result<Resident> CacheStorages(std::span<const Cache> caches, const CacheFormats& formats,
                                const RequestLoad& load);
+
+// Of latent attention, the cache of an engine that keeps the keys and values of all heads; others
+// are what they were. DeepSeek-V2-Lite: 16 × (192 + 128) elements for 576.
+Cache FullHeads(Cache cache);
 
 // Tokens of a request of that length whose keys and values the layer holds: the last ones of a
 // window, or those of the encoder.
@@ -37,11 +41,11 @@ std::int64_t EncoderTokens(std::span<const Cache> caches);
 
 // Bytes that one more token costs one request while no window is full: keys, values, and index keys
 // of all layers. Llama-2-7B in float16: 2 × 32 layers × 4,096 × 2 bytes = 524,288.
-Checked CacheBytesPerToken(const Network& network, const CacheFormats& formats);
+Checked CacheBytesPerToken(std::span<const Cache> caches, const CacheFormats& formats);
 
 // Bytes of one request that do not grow: convolution inputs, recurrent memory in float32, and what
 // cross attention holds of the encoder.
-Checked StateBytesPerRequest(const Network& network, const CacheFormats& formats);
+Checked StateBytesPerRequest(std::span<const Cache> caches, const CacheFormats& formats);
 
 // The error of a cache past 2^53 bytes.
 tl::unexpected<Error> CacheTooLarge();

@@ -1,6 +1,7 @@
 #include "plan/check_log.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -50,9 +51,11 @@ Rule RuleOf(std::string_view id) {
 // The stage in "PP1_TP0" or "PP1 TP0".
 std::size_t StageOf(std::string_view device) {
   const std::size_t at = device.find("PP");
-  const bool digit = at != std::string_view::npos && at + 2 < device.size() &&
-                     device[at + 2] >= '0' && device[at + 2] <= '9';
-  return digit ? static_cast<std::size_t>(device[at + 2] - '0') : 0;
+  std::size_t stage = 0;
+  if (at != std::string_view::npos) {
+    std::from_chars(device.data() + at + 2, device.data() + device.size(), stage);
+  }
+  return stage;
 }
 
 // What the log says of the pool that the rest of it follows from: vLLM's bytes, SGLang's tokens.
@@ -120,7 +123,7 @@ const EngineFigure* Predictions::Of(const LogFigure& logged) const {
   } else if (IsHostBuffer(logged.device)) {
     device = "host";
   } else if (!logged.device.empty()) {
-    const auto place = std::ranges::find(devices, logged.device);
+    const auto place = std::ranges::find(devices, DeviceOfBuffer(logged.device));
     rank = static_cast<std::size_t>(place - devices.begin());
     device = fmt::format("GPU {}", rank);
   }
@@ -207,9 +210,15 @@ std::vector<std::string> ModelWarnings(const EngineLog& log, const Network& netw
   std::vector<std::string> warnings;
   for (const Shape& shape : shapes) {
     const auto logged = log.model.find(shape.name);
-    if (logged != log.model.end() && shape.own && logged->second != fmt::to_string(*shape.own)) {
+    if (logged == log.model.end() || !shape.own) {
+      continue;
+    }
+    std::int64_t count = 0;
+    const std::string& text = logged->second;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (fault == std::errc() && end == text.data() + text.size() && count != *shape.own) {
       warnings.push_back(fmt::format("the log's model has {} {}, this one {}: is it the same?",
-                                     logged->second, shape.what, *shape.own));
+                                     count, shape.what, *shape.own));
     }
   }
   return warnings;

@@ -218,6 +218,11 @@ std::string_view NameOf(LogEngine engine) {
   return kNames[static_cast<std::size_t>(engine)];
 }
 
+bool IsHostBuffer(std::string_view device) {
+  return device.starts_with("CPU") || device.ends_with("Host") || device == "AMX" ||
+         device == "BLAS";
+}
+
 const LogFigure* FindFigure(const EngineLog& log, std::string_view id, std::string_view device) {
   const auto found = std::ranges::find_if(log.figures, [id, device](const LogFigure& figure) {
     return figure.id == id && (device == "*" || figure.device == device);

@@ -55,6 +55,9 @@ struct EngineLog {
 // text, and memory for what is found only.
 Result<EngineLog> ReadEngineLog(std::string_view text, std::string_view where);
 
+// Whether llama.cpp's buffer of that name lies on the host: "CPU_Mapped", "CUDA_Host", "AMX".
+bool IsHostBuffer(std::string_view device);
+
 // The first figure of that id (and device, unless it is "*"), or nullptr.
 const LogFigure* FindFigure(const EngineLog& log, std::string_view id,
                             std::string_view device = "*");

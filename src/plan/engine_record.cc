@@ -18,12 +18,14 @@ constexpr std::string_view kKeys[] = {
 constexpr std::string_view kRatioKeys[] = {"id", "what", "low", "expected", "high", "source"};
 constexpr std::string_view kVersionKeys[] = {"id",
                                              "what",
-                                             "padding",
+                                             "padding_without_flash",
                                              "sliding_caches",
                                              "key_rows_are_heads",
                                              "quantised_windows",
                                              "latent_values",
-                                             "swap_blocks",
+                                             "latent_cache",
+                                             "output_last",
+                                             "before_v1",
                                              "capacity_in_tokens",
                                              "source"};
 constexpr std::string_view kTermKeys[] = {
@@ -72,12 +74,14 @@ Result<EngineVersion> VersionOf(const Fields& fields) {
   EngineVersion version = {
       .id = record.Text("id"),
       .what = record.Text("what"),
-      .llamacpp = {.padding = record.CountOr("padding", 256),
+      .llamacpp = {.padding_without_flash = record.CountOr("padding_without_flash", 256),
                    .sliding_caches = record.Flag("sliding_caches", true),
                    .key_rows_are_heads = record.Flag("key_rows_are_heads", false),
                    .quantised_windows = record.Flag("quantised_windows", true),
-                   .latent_values = record.Flag("latent_values", false)},
-      .swap_blocks = record.Flag("swap_blocks", false),
+                   .latent_values = record.Flag("latent_values", false),
+                   .latent_cache = record.Flag("latent_cache", true),
+                   .output_last = record.Flag("output_last", false)},
+      .before_v1 = record.Flag("before_v1", false),
       .capacity_in_tokens = record.Flag("capacity_in_tokens", true),
       .source = record.Text("source")};
   TRY_VOID(record.Finish());
@@ -96,6 +100,18 @@ Result<std::vector<Item>> ItemsOf(const Fields& fields, std::string_view key,
   return items;
 }
 
+// "auto" is the weights'.
+void RefuseCaches(Record& record, const std::vector<std::string>& formats) {
+  const auto unknown = std::ranges::find_if(formats, [](const std::string& format) {
+    return format != "auto" && FindStoredType(format) == nullptr;
+  });
+  if (formats.empty() || unknown != formats.end()) {
+    record.Refuse("kv_formats", {.found = formats.empty() ? "no format" : "\"" + *unknown + "\"",
+                                 .expected = "expected formats that tensors are stored in",
+                                 .hint = "auto is that of the weights"});
+  }
+}
+
 }  // namespace
 
 Result<EngineRecord> EngineFromJson(const Json& json, std::string_view where) {
@@ -112,6 +128,7 @@ Result<EngineRecord> EngineFromJson(const Json& json, std::string_view where) {
       .source = record.Text("source"),
       .checked = record.Text("checked"),
   };
+  RefuseCaches(record, engine.kv_formats);
   TRY_VOID(record.Finish());
   TRY(engine.terms, ItemsOf(fields, "terms", TermOf));
   TRY(engine.ratios, ItemsOf(fields, "ratios", RatioOf));

@@ -42,7 +42,8 @@ struct EngineVersion {
   std::string id = "current";
   std::string what = {};
   LlamacppVersion llamacpp = {};
-  bool swap_blocks = false;        // a pool of blocks in host memory too (vLLM before V1)
+  // vLLM before V1: a whole context in one step, and a pool of blocks in host memory too.
+  bool before_v1 = false;
   bool capacity_in_tokens = true;  // "cache size" is what fits; false: concurrency × length
   std::string source = {};
 };

@@ -42,7 +42,8 @@ struct Mixture {
   bool needs_imatrix = false;  // llama-quantize refuses to make it without
 };
 
-// The mixture of that name, whatever the case; "Q4_K" is Q4_K_M, "bfloat16" BF16. Error (kUsage): none has it.
+// The mixture of that name, whatever the case; "Q4_K" is Q4_K_M, "bfloat16" BF16. Error (kUsage):
+// none has it.
 Result<Mixture> FindMixture(std::string_view name, std::string_view where);
 
 // The type of each tensor, in the same order. Tensors stand in the order of their layers. `imatrix`

@@ -396,7 +396,8 @@ Checked TensorElements(const GgufTensors& gguf) {
 
 std::optional<std::int64_t> DeviceOfLayer(std::int64_t layer, std::int64_t layers,
                                           const GpuPlacement& placement) {
-  const std::int64_t first = std::max<std::int64_t>(0, layers - placement.gpu_layers);
+  const std::int64_t all = placement.output_last ? layers : layers + 1;
+  const std::int64_t first = std::max<std::int64_t>(0, all - placement.gpu_layers);
   const std::int64_t count = std::min(placement.gpu_layers, layers + 1);
   if (layer < first || layer >= first + count) {
     return std::nullopt;

@@ -48,15 +48,15 @@ Checked TensorElements(const GgufTensors& gguf);
 // Of the routed experts of a layer, stacked.
 bool IsExpert(const PlacedTensor& placed);
 
-// Where the layers are. llama.cpp's llama_model::load_tensors puts the last n_gpu_layers on
-// devices, and the output layer where there is one more than layers; the embedding of the tokens
-// stays on the host. (Builds since late 2025 count the output layer first.)
+// Where the layers are. llama.cpp's llama_model::load_tensors puts the last gpu_layers on devices,
+// the output layer being the last, or in older builds the one that comes when all others are there.
+// The embedding of the tokens stays on the host.
 struct GpuPlacement {
   std::int64_t gpu_layers = 0;
   bool experts_on_host = false;
-  std::int64_t devices =
-      1;  // alike; layers that are on devices are split evenly, the output
-          // layer being one: 94 layers on 2 devices are 48, and 46 and the output
+  // Alike; they share the layers evenly: 94 and the output on 2 devices are 48, and 46 and it.
+  std::int64_t devices = 1;
+  bool output_last = false;
 };
 
 // The device of a layer; the number after the last layer is that of the output layer. Nothing: the

@@ -119,7 +119,7 @@ TEST(Job, ServingIsLaidOutOverDevices) {
   EXPECT_EQ(job.serving.layout.tensor, 4);
   EXPECT_EQ(job.serving.layout.data, 1);
   EXPECT_EQ(Refused(JobKind::kServe, "llama-3.1-8b", {{"tensor-parallel", "3"}}),
-            "--tensor-parallel: 3 devices cannot share the key-value heads, expected a number that "
+            "--tensor-parallel: 3 devices cannot share the heads, expected a number that "
             "divides the heads, or that they divide");
   EXPECT_EQ(Refused(JobKind::kServe, "llama-3.1-8b", {{"pipeline-parallel", "33"}}),
             "--pipeline-parallel: 33 stages of 32 layers, expected at most 32");

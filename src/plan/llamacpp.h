@@ -16,6 +16,7 @@ namespace fourpiles {
 struct LlamacppVersion {
   // Cells are a multiple of this: 256; before late 2025, without flash attention, 32.
   std::int64_t padding = 256;
+  std::int64_t padding_without_flash = 256;
   // Windows have caches of their own size (June 2025); else they keep the whole context.
   bool sliding_caches = true;
   // Rows of the key cache are one head long (ik_llama.cpp); else all heads of a token.
@@ -26,6 +27,10 @@ struct LlamacppVersion {
   // Latent attention keeps a second copy of the latent, on its side, as values: the first builds
   // that had it, and ik_llama.cpp's mla=1.
   bool latent_values = false;
+  // Latent attention keeps the latent; false: the keys and values of all heads (before April 2025).
+  bool latent_cache = true;
+  // The output layer goes to a device when all other layers are there; since late 2025 first.
+  bool output_last = false;
 };
 
 // Rounded up to a multiple.

@@ -40,7 +40,8 @@ Checked AtOutput(const ComputeRequest& request) {
   if (!request.vocab_size) {
     return 0;
   }
-  return Rows(request, Checked(*request.vocab_size) + request.hidden_size) + BelowLogits(request);
+  return Rows(request, Checked(*request.vocab_size) + request.hidden_size) +
+         (OrLargest(request.copied_bytes) > 0 ? request.copied_bytes : BelowLogits(request));
 }
 
 Checked AtAttention(const ComputeRequest& request) {
@@ -54,6 +55,12 @@ Checked AtAttention(const ComputeRequest& request) {
           ? (masks + Rows(request, request.hidden_size)) * request.pipeline_copies
           : masks;
   return scores + inputs + AroundAttention(request);
+}
+
+Checked AtFeedForward(const ComputeRequest& request) {
+  return request.feed_forward == 0
+             ? Checked(0)
+             : Rows(request, Checked(2) * request.hidden_size + request.feed_forward);
 }
 
 // While the last matrix of the experts is copied: its outputs, the gated values before, the
@@ -72,7 +79,8 @@ Checked AtExperts(const ComputeRequest& request) {
 
 Checked ComputeBufferBytes(const ComputeRequest& request) {
   Checked most = 0;
-  for (const Checked& place : {AtOutput(request), AtAttention(request), AtExperts(request)}) {
+  for (const Checked& place :
+       {AtOutput(request), AtAttention(request), AtFeedForward(request), AtExperts(request)}) {
     most = OrLargest(place) > OrLargest(most) ? place : most;
   }
   return most;

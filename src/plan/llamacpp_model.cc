@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
+#include "plan/cache.h"
 #include "plan/llamacpp.h"
 
 namespace fourpiles {
@@ -25,10 +26,18 @@ constexpr std::string_view kWithoutWindows[] = {"mistral",   "mixtral",   "phi3"
                                                 "phimoe",    "qwen2",     "qwen3",
                                                 "qwen2_moe", "qwen3_moe", "starcoder2"};
 
-Network WithLlamacppWindows(Network network) {
-  if (std::ranges::find(kWithoutWindows, network.model_type) != std::end(kWithoutWindows)) {
-    for (Cache& cache : network.caches) {
+// The caches as this build keeps them.
+Network WithLlamacppCaches(Network network, const LlamacppVersion& version) {
+  const bool windows =
+      std::ranges::find(kWithoutWindows, network.model_type) == std::end(kWithoutWindows);
+  for (Cache& cache : network.caches) {
+    if (!windows) {
       cache.window = std::nullopt;
+    }
+    if (!version.latent_cache) {
+      cache = FullHeads(cache);
+    } else if (version.latent_values && cache.rotary_elements > 0) {
+      cache.value_elements_per_token = cache.key_elements_per_token - cache.rotary_elements;
     }
   }
   return network;
@@ -65,7 +74,7 @@ void AddQueryRows(LlamacppModel& model) {
       continue;
     }
     QueryRows& rows = model.queries[static_cast<std::size_t>(tensor.layer)];
-    if (tensor.name.ends_with(".attn_q.weight")) {
+    if (tensor.name.ends_with(".attn_q.weight") || tensor.name.ends_with(".attn_q_b.weight")) {
       rows.alone = tensor.rows;
     } else if (tensor.name.ends_with(".attn_qkv.weight")) {
       rows.fused = tensor.rows;
@@ -102,7 +111,8 @@ Result<GgufTensors> TensorsOf(const Job& job) {
 
 Result<LlamacppModel> LlamacppModelOf(const Job& job) {
   const Network& network = job.model.network;
-  LlamacppModel model = {.network = std::make_shared<const Network>(WithLlamacppWindows(network)),
+  LlamacppModel model = {.network = std::make_shared<const Network>(
+                             WithLlamacppCaches(network, job.serving.version.llamacpp)),
                          .layers = network.num_hidden_layers.value_or(1)};
   model.padded = PadsRows(job);
   TRY(model.gguf, TensorsOf(job));

@@ -14,7 +14,6 @@ namespace fourpiles {
 namespace {
 
 constexpr std::int64_t kMicroBatch = 512;  // common/common.h, n_ubatch
-constexpr std::int64_t kRotary = 64;       // of latent attention, qk_rope_head_dim
 
 ContextRequest ContextOf(const Job& job, const RequestLoad& load) {
   return {.context_length = OrLargest(Checked(load.tokens) * load.requests),
@@ -26,12 +25,13 @@ ContextRequest ContextOf(const Job& job, const RequestLoad& load) {
 LlamacppVersion VersionOf(const Job& job) {
   LlamacppVersion version = job.serving.version.llamacpp;
   version.sliding_caches = version.sliding_caches && !job.serving.full_windows;
+  version.padding = job.serving.flash_attention ? version.padding : version.padding_without_flash;
   return version;
 }
 
 // Layers with their widths; cells and bytes are another's.
 std::vector<LlamacppCache> LayersAlike(const Network& network, const GpuPlacement& placement,
-                                       const LlamacppPlace& place, bool latent_values) {
+                                       const LlamacppPlace& place) {
   std::vector<LlamacppCache> kinds;
   const std::int64_t layers = network.num_hidden_layers.value_or(1);
   for (const Cache& cache : network.caches) {
@@ -39,10 +39,7 @@ std::vector<LlamacppCache> LayersAlike(const Network& network, const GpuPlacemen
         DeviceOfLayer(cache.layer, layers, placement) != place.device) {
       continue;
     }
-    const bool latent = cache.value_elements_per_token == 0;
-    const std::int64_t values =
-        latent && latent_values ? std::max<std::int64_t>(0, cache.key_elements_per_token - kRotary)
-                                : cache.value_elements_per_token;
+    const std::int64_t values = cache.value_elements_per_token;
     const std::int64_t window = cache.window.value_or(0);
     const auto same = std::ranges::find_if(kinds, [&](const LlamacppCache& kind) {
       return kind.layers.key_width == cache.key_elements_per_token &&
@@ -69,8 +66,8 @@ struct Queries {
 };
 Queries QueriesOf(const Cache& cache, const QueryRows& rows, std::int64_t hidden_size) {
   const std::int64_t keys = cache.key_elements_per_token;
-  if (rows.latent > 0 && keys > kRotary) {  // as wide as the latent and the rotary part
-    const std::int64_t heads = rows.latent / (keys - kRotary);
+  if (rows.latent > 0 && keys > cache.rotary_elements) {  // as wide as latent and rotary part
+    const std::int64_t heads = rows.latent / (keys - cache.rotary_elements);
     return {.heads = heads, .width = heads * keys};
   }
   const std::int64_t of_fused =
@@ -102,18 +99,54 @@ void AddHeads(ComputeRequest& request, const LlamacppModel& model, const GpuPlac
   }
 }
 
+std::int64_t ExpertsPerToken(const Network& network) {
+  std::int64_t most = 0;
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      most = std::max(most, op.experts_per_token);
+    }
+  }
+  return most;
+}
+
 void AddExperts(ComputeRequest& request, const Network& network, const GgufTensors& gguf) {
   request.experts_on_host = true;
   request.expert_bytes = LargestExpertBytes(gguf);
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      request.experts_per_token = std::max(request.experts_per_token, op.experts_per_token);
-    }
-  }
-  const auto up = std::ranges::find_if(gguf.tensors, [](const PlacedTensor& placed) {
+  request.experts_per_token = ExpertsPerToken(network);
+  const auto down = std::ranges::find_if(gguf.tensors, [](const PlacedTensor& placed) {
     return placed.tensor.name.ends_with("ffn_down_exps.weight");
   });
-  request.expert_width = up == gguf.tensors.end() ? 0 : up->tensor.ne0;
+  request.expert_width = down == gguf.tensors.end() ? 0 : down->tensor.ne0;
+}
+
+// The output layer is computed where it is; from the host the first device copies it.
+void AddOutput(ComputeRequest& request, const LlamacppModel& model, const GpuPlacement& placement,
+               const LlamacppPlace& place) {
+  const std::optional<std::int64_t> output = DeviceOfLayer(model.layers, model.layers, placement);
+  const bool copies = !output && place.device == 0;
+  if (output != place.device && !copies) {
+    return;
+  }
+  request.vocab_size = model.network->vocab_size;
+  for (const PlacedTensor& placed : model.gguf.tensors) {
+    if (copies && placed.tensor.name == (model.gguf.tied ? "token_embd.weight" : "output.weight")) {
+      request.copied_bytes = TensorBytes(placed);
+    }
+  }
+}
+
+// Gate and up, of the experts that a token uses where there are such, in the widest layer.
+std::int64_t FeedForwardOf(const LlamacppModel& model, std::int64_t experts_per_token) {
+  std::int64_t most = 0;
+  for (const AlikeTensors& alike : model.alike) {
+    const GgufTensor& tensor = model.gguf.tensors[alike.number].tensor;
+    if (tensor.name.ends_with(".ffn_down.weight")) {
+      most = std::max(most, 2 * tensor.ne0);
+    } else if (tensor.name.ends_with(".ffn_down_exps.weight")) {
+      most = std::max(most, 2 * tensor.ne0 * experts_per_token);
+    }
+  }
+  return most;
 }
 
 }  // namespace
@@ -121,7 +154,8 @@ void AddExperts(ComputeRequest& request, const Network& network, const GgufTenso
 GpuPlacement PlacementOf(const Job& job, std::int64_t layers) {
   return {.gpu_layers = std::min(job.serving.gpu_layers.value_or(layers + 1), layers + 1),
           .experts_on_host = job.serving.experts_on_host,
-          .devices = job.serving.layout.pipeline};
+          .devices = job.serving.layout.pipeline,
+          .output_last = job.serving.version.llamacpp.output_last};
 }
 
 std::vector<LlamacppPlace> LlamacppPlaces(const Job& job) {
@@ -154,7 +188,7 @@ std::vector<LlamacppCache> LlamacppCaches(const Job& job, const LlamacppModel& m
   const ContextRequest context = ContextOf(job, load);
   const CacheTypes asked = {job.serving.key_format, job.serving.value_format};
   std::vector<LlamacppCache> caches =
-      LayersAlike(*model.network, PlacementOf(job, model.layers), place, version.latent_values);
+      LayersAlike(*model.network, PlacementOf(job, model.layers), place);
   for (LlamacppCache& cache : caches) {
     const bool windows = cache.window > 0;
     cache.cells =
@@ -188,7 +222,8 @@ Checked LlamacppComputeBytes(const Job& job, const LlamacppModel& model, const R
                              const LlamacppPlace& place) {
   const Network& network = job.model.network;
   const GpuPlacement placement = PlacementOf(job, model.layers);
-  if (!place.device && placement.gpu_layers > 0) {  // without layers on a device the host computes
+  const bool devices_compute = placement.gpu_layers > 0 || model.padded;
+  if (!place.device && devices_compute) {
     return 0;
   }
   const ContextRequest context = ContextOf(job, load);
@@ -198,9 +233,7 @@ Checked LlamacppComputeBytes(const Job& job, const LlamacppModel& model, const R
                             .on_gpu = place.device.has_value()};
   request.cells = OrLargest(CellsFor(context, VersionOf(job)).cells);
   request.mask_below_logits = !VersionOf(job).key_rows_are_heads;
-  if (DeviceOfLayer(model.layers, model.layers, placement) == place.device) {
-    request.vocab_size = network.vocab_size;
-  }
+  AddOutput(request, model, placement, place);
   const std::vector<LlamacppCache> caches = LlamacppCaches(job, model, load, place);
   const auto windows = [](const LlamacppCache& cache) { return cache.window > 0; };
   const bool some = std::ranges::any_of(caches, windows);
@@ -208,6 +241,12 @@ Checked LlamacppComputeBytes(const Job& job, const LlamacppModel& model, const R
       some && !std::ranges::all_of(caches, windows) && VersionOf(job).sliding_caches;
   request.window_mask = some && !request.window_cells_apart;
   AddHeads(request, model, placement, place);
+  const bool has_layers = std::ranges::any_of(model.network->caches, [&](const Cache& cache) {
+    return DeviceOfLayer(cache.layer, model.layers, placement) == place.device;
+  });
+  if (has_layers && !placement.experts_on_host) {
+    request.feed_forward = FeedForwardOf(model, ExpertsPerToken(network));
+  }
   if (placement.experts_on_host && place.device) {
     AddExperts(request, network, model.gguf);
   }

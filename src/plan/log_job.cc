@@ -73,7 +73,7 @@ std::string SchemeOfQuantization(std::string quantization) {
 std::string LlamacppVersionOf(const EngineLog& log) {
   const LogFigure* const cells = FindFigure(log, "cells");
   if (cells != nullptr && static_cast<std::int64_t>(cells->value) % 256 != 0) {
-    return "2025-05-no-fa";
+    return "2025-09";
   }
   const bool windows = CountOr(log.model, "n_swa", 0) > 0;
   return windows && !Prints(log, "swa_cells") && !Prints(log, "swa_kv_bytes") ? "2025-05" : "";
@@ -187,17 +187,29 @@ std::optional<Device> DeviceOfLog(const EngineLog& log) {
   return known ? std::optional(std::move(device)) : std::nullopt;
 }
 
+// What the log says is input, not usage.
+tl::unexpected<Error> OfTheLog(Error error, std::string_view where) {
+  if (error.text.where.starts_with(where)) {
+    error.kind = ErrorKind::kInput;
+  }
+  return tl::make_unexpected(std::move(error));
+}
+
 }  // namespace
 
-bool IsHostBuffer(std::string_view device) {
-  return device.starts_with("CPU") || device.ends_with("Host");
+std::string_view DeviceOfBuffer(std::string_view buffer) {
+  constexpr std::string_view kMapped = "_Mapped";  // a part of the file, where it lies
+  return buffer.ends_with(kMapped) ? buffer.substr(0, buffer.size() - kMapped.size()) : buffer;
 }
 
 std::vector<std::string> LlamacppDevices(const EngineLog& log) {
-  std::set<std::string> names;
+  const auto by_number = [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), a) < std::pair(b.size(), b);  // CUDA2 before CUDA10
+  };
+  std::set<std::string, decltype(by_number)> names(by_number);
   for (const LogFigure& figure : log.figures) {
     if (!figure.device.empty() && !IsHostBuffer(figure.device)) {
-      names.insert(figure.device);
+      names.emplace(DeviceOfBuffer(figure.device));
     }
   }
   return {names.begin(), names.end()};
@@ -230,7 +242,11 @@ Result<Job> JobOfLog(const EngineLog& log, std::string_view where, std::string_v
   if (NamesItsWeights(model, log.engine)) {
     logged.erase("weights-format");
   }
-  TRY(Job job, MakeJob(JobKind::kServe, model, TogetherWith(typed, logged)));
+  auto made = MakeJob(JobKind::kServe, model, TogetherWith(typed, logged));
+  if (!made) {
+    return OfTheLog(std::move(made.error()), where);
+  }
+  Job job = *std::move(made);
   const std::int64_t page = CountOr(log.settings, "page", 0);
   if (page > 0) {
     job.serving.engine->page_tokens = page;

@@ -12,9 +12,9 @@
 
 namespace fourpiles {
 
-// Whether llama.cpp's buffer of that name lies on the host: "CPU_Mapped", "CUDA_Host".
-bool IsHostBuffer(std::string_view device);
-// The other names, sorted: device 0, 1 …
+// The device of llama.cpp's buffer: "Metal" of "Metal_Mapped".
+std::string_view DeviceOfBuffer(std::string_view buffer);
+// Those that are not the host, in the order of their numbers: device 0, 1 …
 std::vector<std::string> LlamacppDevices(const EngineLog& log);
 
 // What the log says it ran with, by the names of serve's settings. Left out is what serve takes by

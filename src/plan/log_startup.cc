@@ -16,11 +16,6 @@ constexpr std::size_t kMostFigures = 4096;
 constexpr std::size_t kMostOfOneKey = 16;
 constexpr std::int64_t kMostSkipsTold = 4;
 
-bool IsHostBuffer(std::string_view device) {
-  return device.starts_with("CPU") || device.ends_with("_Host") || device == "AMX" ||
-         device == "BLAS";
-}
-
 // "weights_*_bytes" on CUDA0 is "weights_device_bytes".
 std::string PlacedId(std::string_view name, std::string_view device, bool is_window) {
   std::string id(is_window && !name.starts_with("swa_") ? "swa_" : "");

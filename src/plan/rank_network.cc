@@ -66,6 +66,9 @@ class Cutter {
         cache.key_elements_per_token = cache.key_elements_per_token / heads * local;
         cache.value_elements_per_token = cache.value_elements_per_token / heads * local;
         cache.heads = local;
+        cache.full_heads = Share(cache.full_heads, layout_.tensor);
+        cache.full_key_elements = Share(cache.full_key_elements, layout_.tensor);
+        cache.full_value_elements = Share(cache.full_value_elements, layout_.tensor);
         cache.convolution_elements_per_request =
             Share(cache.convolution_elements_per_request, layout_.tensor);
         cache.recurrent_elements_per_request =
@@ -120,6 +123,10 @@ class Cutter {
                                   ? parameter.copies
                                   : parameter.shape.front();
       experts = Share(experts, layout_.expert);
+      if (parameter.cut && layout_.tensor > layout_.expert) {  // each by the ranks that remain
+        std::int64_t& length = parameter.shape[static_cast<std::size_t>(*parameter.cut)];
+        length = Share(length, layout_.tensor / layout_.expert);
+      }
       return parameter;
     }
     if (parameter.cut) {
@@ -165,10 +172,18 @@ Network RankNetwork(const Network& network, const LayerStage& stage, const Servi
 }
 
 bool HeadsDivide(const Network& network, std::int64_t ranks) {
-  return std::ranges::all_of(network.caches, [&](const Cache& cache) {
-    const std::int64_t heads = std::max<std::int64_t>(1, cache.heads);
-    return cache.key_elements_per_token == 0 || heads % ranks == 0 || ranks % heads == 0;
-  });
+  const auto shares_queries = [&](const Operator& op) {
+    return op.kind != OperatorKind::kAttention || op.heads % ranks == 0;
+  };
+  return std::ranges::all_of(network.caches,
+                             [&](const Cache& cache) {
+                               const std::int64_t heads = std::max<std::int64_t>(1, cache.heads);
+                               return cache.key_elements_per_token == 0 || heads % ranks == 0 ||
+                                      ranks % heads == 0;
+                             }) &&
+         std::ranges::all_of(network.blocks, [&](const Block& block) {
+           return std::ranges::all_of(block.operators, shares_queries);
+         });
 }
 
 }  // namespace fourpiles

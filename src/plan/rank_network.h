@@ -30,8 +30,8 @@ std::vector<LayerStage> LayerStagesOf(const Network& network, std::int64_t stage
 // that is the embedding stands in the first and in the last stage.
 Network RankNetwork(const Network& network, const LayerStage& stage, const ServingLayout& layout);
 
-// Whether so many ranks can share the key-value heads of every layer: their number divides the
-// heads or is a multiple of them.
+// Whether so many ranks can share the heads of every layer: their number divides the heads of
+// queries, and divides those of keys and values or is a multiple of them.
 bool HeadsDivide(const Network& network, std::int64_t ranks);
 
 }  // namespace fourpiles

@@ -14,20 +14,25 @@ namespace {
 
 std::function<Result<Resident>(const RequestLoad&)> PlainCaches(const ServingRank& rank,
                                                                 const Job& job) {
-  return [network = rank.network, &job](const RequestLoad& load) -> Result<Resident> {
-    TRY(Resident caches, CacheStorages(*network, CacheFormatsOf(job.serving), load));
-    TRY_VOID(AddDraftCaches(caches, job, load));
-    return caches;
+  return [caches = rank.caches, &job](const RequestLoad& load) {
+    return CacheStorages(caches, CacheFormatsOf(job.serving), load);
   };
+}
+
+// Latent attention keeps the keys and values of all heads: they are made of the latent before the
+// cache is asked (transformers, models/deepseek_v3/modeling_deepseek_v3.py).
+std::vector<Cache> WithFullHeads(std::vector<Cache> caches) {
+  std::ranges::transform(caches, caches.begin(), FullHeads);
+  return caches;
 }
 
 // torch.cat makes a layer's keys anew for each token, beside the old ones (transformers,
 // cache_utils.py, DynamicLayer.update); keys and values come one after the other. Those of cross
 // attention stay as they are.
-Checked LargestCacheTensor(const Network& network, const CacheFormats& formats,
+Checked LargestCacheTensor(std::span<const Cache> caches, const CacheFormats& formats,
                            const RequestLoad& load) {
   Checked most = 0;
-  for (const Cache& cache : network.caches) {
+  for (const Cache& cache : caches) {
     const std::int64_t tokens = cache.encoder_tokens ? 0 : TokensHeld(cache, load.tokens);
     const Checked keys = StorageBytes(cache.key_elements_per_token, *formats.key);
     const Checked values = StorageBytes(cache.value_elements_per_token, *formats.value);
@@ -40,11 +45,10 @@ Checked LargestCacheTensor(const Network& network, const CacheFormats& formats,
 
 // The prompt passes the layers in one piece, and the last token's logits are made in the format
 // that is computed in, then in float32 (generation/utils.py, _sample).
-Result<Resident> TransformersRequests(const Network& network, const Job& job,
-                                      const RequestLoad& load) {
+Result<Resident> TransformersRequests(const Network& network, std::span<const Cache> caches,
+                                      const Job& job, const RequestLoad& load) {
   const CacheFormats formats = CacheFormatsOf(job.serving);
-  TRY(Resident resident, CacheStorages(network, formats, load));
-  TRY_VOID(AddDraftCaches(resident, job, load));
+  TRY(Resident resident, CacheStorages(caches, formats, load));
   const std::int64_t tokens = job.serving.micro_batch.value_or(load.tokens);
   const Checked layer = StorageBytes(Checked(1), *formats.convolution) * tokens * load.requests *
                         LargestLayerElements(network);
@@ -54,7 +58,7 @@ Result<Resident> TransformersRequests(const Network& network, const Job& job,
                                   load.requests, tokens),
            .source = "shapes of the architecture; data/engines.json"});
   const Checked logits = Checked(load.requests) * network.vocab_size.value_or(0) * 4;
-  const Checked copied = LargestCacheTensor(network, formats, load);
+  const Checked copied = LargestCacheTensor(caches, formats, load);
   const Checked decode = logits + copied;
   if (!layer.ok() || !decode.ok()) {
     return CacheTooLarge();
@@ -87,8 +91,9 @@ Result<ServingPlan> PlanTransformers(const Job& job) {
   for (ServingRank& rank : plan.ranks) {
     AddTerm(rank.loaded, job, "cuda_context");
     AddTerm(rank.loaded, job, "cublas_workspace");
-    rank.requests = [network = rank.network, &job](const RequestLoad& load) {
-      return TransformersRequests(*network, job, load);
+    rank.requests = [network = rank.network, caches = WithFullHeads(rank.caches),
+                     &job](const RequestLoad& load) {
+      return TransformersRequests(*network, caches, job, load);
     };
   }
   return plan;

@@ -33,25 +33,26 @@ struct Cells {
 
 // Indexer keys of sparse attention: 8 bits and a float32 scale for each 128 (memory_pool.py,
 // NSATokenToKVPool).
-std::int64_t TokenBytesOf(const Cache& cache, const CacheFormats& formats) {
+Checked TokenBytesOf(const Cache& cache, const CacheFormats& formats) {
   const std::int64_t index = cache.index_elements_per_token;
-  return OrLargest(StorageBytes(cache.key_elements_per_token, *formats.key) +
-                   StorageBytes(cache.value_elements_per_token, *formats.value) + index +
-                   (index + 127) / 128 * 4);
+  return StorageBytes(cache.key_elements_per_token, *formats.key) +
+         StorageBytes(cache.value_elements_per_token, *formats.value) + index +
+         (index + 127) / 128 * 4;
 }
 
 Cells CellsOf(const std::vector<Cache>& caches, const Job& job) {
   const CacheFormats formats = CacheFormatsOf(job.serving);
   Cells cells = {.page_tokens = job.serving.engine->page_tokens,
                  .encoder_tokens = EncoderTokens(caches)};
+  const auto add = [](std::int64_t& sum, Checked bytes) { sum = OrLargest(bytes + sum); };
   for (const Cache& cache : caches) {
-    (cache.window ? cells.window : cells.full) += TokenBytesOf(cache, formats);
-    (cache.window ? cells.window_keys : cells.full_keys) +=
-        OrLargest(StorageBytes(cache.key_elements_per_token, *formats.key));
+    add(cache.window ? cells.window : cells.full, TokenBytesOf(cache, formats));
+    add(cache.window ? cells.window_keys : cells.full_keys,
+        StorageBytes(cache.key_elements_per_token, *formats.key));
     cells.window_tokens = std::max(cells.window_tokens, cache.window.value_or(0));
     PagedState state = PagedStateOf(cache, 1);
     state.convolution_bits = formats.convolution->block_bits;
-    cells.state += OrLargest(StateBytes(state));
+    add(cells.state, StateBytes(state));
   }
   if (cells.full == 0) {  // windows everywhere: one pool, as if there were none
     std::swap(cells.full, cells.window);
@@ -75,8 +76,25 @@ Checked TokensNeeded(const Cells& cells, const RequestLoad& load) {
     return full;
   }
   const Checked windows = Checked(std::min(load.tokens, cells.window_tokens)) * load.requests;
-  const std::int64_t least = std::llround(static_cast<double>(OrLargest(windows)) / kWindowRatio);
+  const auto least =
+      static_cast<std::int64_t>(std::ceil(static_cast<double>(OrLargest(windows)) / kWindowRatio));
   return Checked(std::max(OrLargest(full), std::min(least, kLargestAmount)));
+}
+
+// The pool is divided once: what tokens do not use of their share, states cannot have, nor they
+// theirs.
+void AddUnused(Resident& resident, Checked tokens, Checked states) {
+  const auto of_tokens = static_cast<double>(tokens.value()) * (1 + kStateRatio);
+  const auto of_states = static_cast<double>(states.value()) * (1 + 1 / kStateRatio);
+  const double whole =
+      std::min(std::max(of_tokens, of_states), static_cast<double>(kLargestAmount));
+  const Bytes unused = Bytes(std::llround(whole)) - Bytes(tokens.value()) - Bytes(states.value());
+  if (unused > Bytes(0)) {
+    AddBand(resident, Pile::kOverhead, Exactly(unused),
+            {.what = "share of the pool that only the other of tokens and states can use",
+             .formula = fmt::format("tokens : states = 1 : {}", kStateRatio),
+             .source = "sglang/srt/server_args.py, mamba_full_memory_ratio"});
+  }
 }
 
 Result<Resident> RequestsOf(const Cells& cells, const Job& job, const RequestLoad& load) {
@@ -106,6 +124,9 @@ Result<Resident> RequestsOf(const Cells& cells, const Job& job, const RequestLoa
             {.what = "states",
              .formula = fmt::format("{} requests × {} bytes", load.requests, cells.state),
              .source = "sglang/srt/mem_cache/memory_pool.py, MambaPool"});
+  }
+  if (cells.state > 0 && cells.full > 0) {
+    AddUnused(resident, bytes, states);
   }
   return resident;
 }
@@ -182,11 +203,7 @@ Result<ServingPlan> PlanSglang(const Job& job) {
   for (ServingRank& rank : plan.ranks) {
     AddRepacking(rank.loaded, job);
     AddTerm(rank.loaded, job, "cuda_context");
-    std::vector<Cache> caches = rank.network->caches;
-    if (const auto draft = DraftNetwork(job); draft && &rank == &plan.ranks.back()) {
-      caches.insert(caches.end(), draft->caches.begin(), draft->caches.end());
-    }
-    const Cells cells = CellsOf(caches, job);
+    const Cells cells = CellsOf(rank.caches, job);
     rank.figures = [cells](const ServingRank& of, const RequestLoad&) {
       return FiguresOf(of, cells);
     };

@@ -16,12 +16,10 @@ namespace {
 constexpr std::int64_t kStepTokens = 8192;  // llm_args.py, max_num_tokens
 
 // Whole blocks of every request. A window keeps its last tokens, in whole blocks.
-Result<Resident> RequestsOf(const Network& network, const Job& job, RequestLoad load) {
+Result<Resident> RequestsOf(std::span<const Cache> caches, const Job& job, RequestLoad load) {
   const std::int64_t block = job.serving.engine->page_tokens;
   load.tokens = OrLargest(DivideRoundingUp(Checked(load.tokens), block) * block);
-  TRY(Resident caches, CacheStorages(network, CacheFormatsOf(job.serving), load));
-  TRY_VOID(AddDraftCaches(caches, job, load));
-  return caches;
+  return CacheStorages(caches, CacheFormatsOf(job.serving), load);
 }
 
 // What the engine leaves of what is free once it is loaded.
@@ -30,7 +28,7 @@ Bytes FreeBytes(const ServingRank& rank, const Job& job) {
 }
 
 CachePool PoolOf(const ServingRank& rank, const Job& job, Bytes free) {
-  const Checked token_bytes = CacheBytesPerToken(*rank.network, CacheFormatsOf(job.serving));
+  const Checked token_bytes = CacheBytesPerToken(rank.caches, CacheFormatsOf(job.serving));
   const TensorrtLlmPool pool = {.free_bytes = std::max<std::int64_t>(0, free.value()),
                                 .free_fraction = job.serving.memory_utilization,
                                 .token_bytes = token_bytes,
@@ -63,8 +61,8 @@ Result<ServingPlan> PlanTensorrtLlm(const Job& job) {
              .formula = fmt::format("{} tokens × what a block's projections put out", tokens),
              .source = "data/engines.json"});
     AddTerm(rank.loaded, job, "cuda_context");
-    rank.requests = [network = rank.network, &job](const RequestLoad& load) {
-      return RequestsOf(*network, job, load);
+    rank.requests = [caches = rank.caches, &job](const RequestLoad& load) {
+      return RequestsOf(caches, job, load);
     };
     if (job.device) {
       const Bytes free = FreeBytes(rank, job);

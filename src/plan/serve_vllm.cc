@@ -35,7 +35,7 @@ StepSize StepSizeOf(const Job& job) {
   if (job.device && job.device->memory >= Bytes(std::int64_t{70} << 30) && !a100) {
     size = {.tokens = 8192, .requests = 1024};
   }
-  if (job.serving.version.swap_blocks) {
+  if (job.serving.version.before_v1) {
     size = {.tokens = StepTokensBeforeV1(job.serving.context_length), .requests = 256};
   }
   size.tokens = job.serving.micro_batch.value_or(size.tokens);
@@ -59,10 +59,9 @@ std::int64_t IndexBytes(std::int64_t elements) {
 // The latent of sparse attention in 8 bits: 512 codes, four float32 scales and the rotary part in
 // 16 bits (vllm, "fp8_ds_mla": 656 bytes).
 std::int64_t SparseLatentBytes(const Cache& cache, const CacheFormats& formats) {
-  constexpr std::int64_t kRotary = 64;
-  const std::int64_t latent = cache.key_elements_per_token - kRotary;
+  const std::int64_t latent = cache.key_elements_per_token - cache.rotary_elements;
   const bool quantised = formats.key->block_bits == 8;
-  return quantised ? latent + latent / 128 * 4 + kRotary * 2
+  return quantised ? latent + latent / 128 * 4 + cache.rotary_elements * 2
                    : OrLargest(StorageBytes(cache.key_elements_per_token, *formats.key));
 }
 
@@ -161,8 +160,8 @@ Checked BlocksOfRequest(const Paging& paging, std::int64_t tokens) {
     if (kind.token_bytes > 0) {
       const std::int64_t block = paging.BlockTokens(kind);
       const Checked seen = Checked(kind.window) - 1 + paging.step_tokens;
-      of_kind = kind.window > 0 && OrLargest(seen) < tokens
-                    ? DivideRoundingUp(seen, block) + 1
+      of_kind = kind.window > 0
+                    ? DivideRoundingUp(Checked(std::min(OrLargest(seen), tokens)), block) + 1
                     : DivideRoundingUp(Checked(tokens), block) +
                           DivideRoundingUp(Checked(paging.encoder_tokens), block);
     }
@@ -199,26 +198,27 @@ Result<Resident> RequestsOf(const Paging& paging, const Job& job, const RequestL
   return resident;
 }
 
-void AddStep(Resident& resident, const Network& network, const Job& job) {
+// The largest of a step: what a layer's projections put out, or on the last stage the sampler's
+// logits.
+void AddStep(ServingRank& rank, const Job& job) {
   const StepSize step = StepSizeOf(job);
   const Checked layer = StorageBytes(Checked(1), *CacheFormatsOf(job.serving).convolution) *
-                        step.tokens * LargestLayerElements(network);
-  const Checked logits = Checked(step.requests) * network.vocab_size.value_or(0) * 4;
+                        step.tokens * LargestLayerElements(*rank.network);
+  const Checked logits =
+      Checked(step.requests) * (rank.ends ? rank.network->vocab_size.value_or(0) : 0) * 4;
   const Band of_layer = Times(layer, job, "layer");
   const Band of_sampler = Times(logits, job, "sampler");
   const bool sampler = of_sampler.expected > of_layer.expected;
-  AddBand(
-      resident, Pile::kWorkspace,
-      {std::max(of_layer.low, of_sampler.low), std::max(of_layer.expected, of_sampler.expected),
-       std::max(of_layer.high, of_sampler.high)},
-      {.what = sampler ? "peak of the profiling step: the sampler's logits"
-                       : "peak of the profiling step: values of the largest layer",
-       .formula = sampler
-                      ? fmt::format("{} requests × vocabulary × 4 bytes × {}", step.requests,
-                                    FindRatio(*job.serving.engine, "sampler")->expected)
-                      : fmt::format("{} tokens × what a block's projections put out × {}",
-                                    step.tokens, FindRatio(*job.serving.engine, "layer")->expected),
-       .source = "vllm/v1/worker/gpu_model_runner.py, profile_run; data/engines.json"});
+  AddBand(rank.loaded, Pile::kWorkspace,
+          {std::max(of_layer.low, of_sampler.low), std::max(of_layer.expected, of_sampler.expected),
+           std::max(of_layer.high, of_sampler.high)},
+          {.what = sampler ? "peak of the profiling step: the sampler's logits"
+                           : "peak of the profiling step: values of the largest layer",
+           .formula = sampler ? fmt::format("{} requests × vocabulary × 4 bytes × {}",
+                                            step.requests, ExpectedRatio(job, "sampler"))
+                              : fmt::format("{} tokens × what a block's projections put out × {}",
+                                            step.tokens, ExpectedRatio(job, "layer")),
+           .source = "vllm/v1/worker/gpu_model_runner.py, profile_run; data/engines.json"});
 }
 
 Bytes RequestedBytes(const Job& job) {
@@ -274,7 +274,7 @@ std::vector<EngineFigure> PoolFigures(const Paging& paging, const CachePool& poo
       {.id = "blocks", .value = static_cast<double>(pool.blocks), .unit = "blocks"},
       {.id = "cache_tokens", .value = static_cast<double>(tokens), .unit = "tokens"},
       {.id = "max_concurrency", .value = concurrency, .unit = "x"}};
-  if (version.swap_blocks) {
+  if (version.before_v1) {
     const Checked blocks = VllmCpuBlocks(job.serving.engine->swap_bytes, BlockBytes(paging));
     figures.push_back(
         {.id = "cpu_blocks", .value = static_cast<double>(OrLargest(blocks)), .unit = "blocks"});
@@ -294,7 +294,7 @@ std::vector<EngineFigure> FiguresOf(const ServingRank& rank, const Paging& pagin
   if (job.device) {
     figures.push_back(bytes("requested_bytes", RequestedBytes(job)));
   }
-  if (rank.pool) {
+  if (rank.pool && !paging.kinds.empty()) {
     std::ranges::move(PoolFigures(paging, *rank.pool, job, load), std::back_inserter(figures));
   }
   return figures;
@@ -307,14 +307,9 @@ Result<ServingPlan> PlanVllm(const Job& job) {
   TRY(plan.ranks, RanksOf(job));
   for (ServingRank& rank : plan.ranks) {
     AddRepacking(rank.loaded, job);
-    AddStep(rank.loaded, *rank.network, job);
+    AddStep(rank, job);
     AddTerm(rank.loaded, job, "non_torch");
-    std::vector<Cache> caches = rank.network->caches;
-    if (const std::optional<Network> draft = DraftNetwork(job);
-        draft && &rank == &plan.ranks.back()) {
-      caches.insert(caches.end(), draft->caches.begin(), draft->caches.end());
-    }
-    const Paging paging = PagingOf(caches, job);
+    const Paging paging = PagingOf(rank.caches, job);
     rank.fill = [paging](Bytes available) { return PoolOf(paging, available); };
     rank.figures = [paging, &job](const ServingRank& of, const RequestLoad& load) {
       return FiguresOf(of, paging, job, load);

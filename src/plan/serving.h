@@ -48,6 +48,8 @@ struct ServingRank {
   std::string name = "rank 0";
   std::int64_t ranks = 1;  // how many are alike
   std::shared_ptr<const Network> network = {};
+  bool ends = true;                // it has the output layer, and a draft model
+  std::vector<Cache> caches = {};  // of the network, and of the draft model
   Resident loaded = {};
   // Caches, and buffers that grow with them. Error: bytes past 2^53.
   std::function<Result<Resident>(const RequestLoad&)> requests = {};

@@ -39,8 +39,8 @@ Band TotalOf(const Tape& tape) {
 Result<ServingFigures> FiguresOf(const Job& job, const ServingPlan& plan) {
   const Network& network = job.model.network;
   const CacheFormats formats = CacheFormatsOf(job.serving);
-  const Checked per_token = CacheBytesPerToken(network, formats);
-  const Checked per_request = StateBytesPerRequest(network, formats);
+  const Checked per_token = CacheBytesPerToken(network.caches, formats);
+  const Checked per_request = StateBytesPerRequest(network.caches, formats);
   const Checked tokens = Checked(TokensOf(job.serving)) * job.serving.concurrency;
   if (!per_token.ok() || !per_request.ok() || !tokens.ok()) {
     return CacheTooLarge();

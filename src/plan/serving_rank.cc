@@ -20,32 +20,26 @@ std::string RankName(const LayerStage& stage, std::int64_t stages, std::int64_t 
   return ranks == 1 ? "rank 0" : fmt::format("ranks 0 to {}", ranks - 1);
 }
 
-// Draft weights are cut as the model's; the draft runs in one stage, on the last.
-Result<void> AddDraft(ServingRank& rank, const Job& job, const LayerStage& stage) {
-  const std::optional<Network> draft = DraftNetwork(job);
-  if (!draft || !stage.ends) {
+// Draft weights and caches are cut as the model's; the draft runs in one stage, on the last.
+Result<void> AddDraft(ServingRank& rank, const Job& job) {
+  if (!job.serving.draft || !rank.ends) {
     return {};
   }
+  const Network& whole = job.serving.draft->network;
+  const Network draft = RankNetwork(whole, LayerStagesOf(whole, 1).front(), job.serving.layout);
   ServingJob serving = job.serving;
   serving.weights = {.scheme = WeightScheme{.plain = serving.compute_format}};
   TRY(Resident weights,
-      RankWeights(serving, {.model = job.serving.draft.get(), .network = &*draft}));
+      RankWeights(serving, {.model = job.serving.draft.get(), .network = &draft}));
   for (StorageText& text : weights.texts) {
     text.what = "draft model: " + text.what;
   }
   rank.loaded.Append(std::move(weights));
+  rank.caches.insert(rank.caches.end(), draft.caches.begin(), draft.caches.end());
   return {};
 }
 
 }  // namespace
-
-std::optional<Network> DraftNetwork(const Job& job) {
-  if (!job.serving.draft) {
-    return std::nullopt;
-  }
-  const Network& network = job.serving.draft->network;
-  return RankNetwork(network, LayerStagesOf(network, 1).front(), job.serving.layout);
-}
 
 Result<std::vector<ServingRank>> RanksOf(const Job& job) {
   const ServingLayout& layout = job.serving.layout;
@@ -65,7 +59,9 @@ Result<std::vector<ServingRank>> RanksOf(const Job& job) {
                     {.model = &job.model, .network = rank.network.get(), .stage = stage}));
     TRY(Resident adapters, AdapterWeights(job.serving, *rank.network));
     rank.loaded.Append(std::move(adapters));
-    TRY_VOID(AddDraft(rank, job, stage));
+    rank.ends = stage.ends;
+    rank.caches = rank.network->caches;
+    TRY_VOID(AddDraft(rank, job));
     ranks.push_back(std::move(rank));
   }
   return ranks;
@@ -86,6 +82,11 @@ void AddTerm(Resident& resident, const Job& job, std::string_view id) {
             {Bytes(term->low_bytes), Bytes(term->expected_bytes), Bytes(term->high_bytes)},
             {.what = term->what, .formula = "measured", .source = term->source});
   }
+}
+
+double ExpectedRatio(const Job& job, std::string_view id) {
+  const EngineRatio* ratio = FindRatio(*job.serving.engine, id);
+  return ratio == nullptr ? 1 : ratio->expected;
 }
 
 Band Times(Checked bytes, const Job& job, std::string_view id) {
@@ -140,19 +141,6 @@ void AddRepacking(Resident& resident, const Job& job) {
   const Bytes once(codes);
   AddBand(resident, Pile::kWeights, {whole.low - once, whole.expected - once, whole.high - once},
           {.what = ratio->what, .formula = "share of the experts", .source = ratio->source});
-}
-
-Result<void> AddDraftCaches(Resident& resident, const Job& job, const RequestLoad& load) {
-  const std::optional<Network> draft = DraftNetwork(job);
-  if (!draft) {
-    return {};
-  }
-  TRY(Resident caches, CacheStorages(*draft, CacheFormatsOf(job.serving), load));
-  for (StorageText& text : caches.texts) {
-    text.what = "draft model: " + text.what;
-  }
-  resident.Append(std::move(caches));
-  return {};
 }
 
 }  // namespace fourpiles

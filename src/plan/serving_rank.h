@@ -18,6 +18,8 @@ bool KnowsOverheads(const Job& job);
 void AddBand(Resident& resident, Pile pile, const Band& band, StorageText text);
 // The record's term of that id, if it has one.
 void AddTerm(Resident& resident, const Job& job, std::string_view id);
+// The record's ratio of that id; 1 where it has none.
+double ExpectedRatio(const Job& job, std::string_view id);
 // `bytes` times the record's ratio of that id; exactly the expected one on a device that is a size.
 Band Times(Checked bytes, const Job& job, std::string_view id);
 // Bytes that are not the engine's to take.
@@ -29,10 +31,5 @@ Bytes ExpectedOf(const Resident& resident, Pile pile);
 
 // What MXFP4 experts take more than in the file, where the kernels lay them out again.
 void AddRepacking(Resident& resident, const Job& job);
-
-// Appends what the draft model's caches take of the same load.
-Result<void> AddDraftCaches(Resident& resident, const Job& job, const RequestLoad& load);
-// Of the draft model on one rank; nothing without one.
-std::optional<Network> DraftNetwork(const Job& job);
 
 }  // namespace fourpiles

@@ -117,13 +117,17 @@ Result<ServedFormat> ReadWeights(SettingReader& reader, const Model& model, bool
                       .scheme = scheme};
 }
 
-// No engine computes in fewer than 16 bits.
+// A format that tensors are stored in, of 16 bits at least: no engine computes in others.
+bool IsComputedIn(const NumberFormat& format) {
+  return StorageBits(format) >= 16 && FindStoredType(format.name) != nullptr;
+}
+
 NumberFormat ComputeFormat(const ServedFormat& weights, const Network& network) {
   static const NumberFormat bfloat16 = FindFormat("bfloat16").value();
   const NumberFormat own = network.stored_format.value_or(bfloat16);
   const NumberFormat& plain = weights.scheme ? weights.scheme->plain : own;
-  const NumberFormat& wide = StorageBits(plain) < 16 ? own : plain;
-  return StorageBits(wide) < 16 ? bfloat16 : wide;
+  const NumberFormat& wide = IsComputedIn(plain) ? plain : own;
+  return IsComputedIn(wide) ? wide : bfloat16;
 }
 
 bool HasKvFormat(const EngineRecord& engine, std::string_view name) {
@@ -233,7 +237,7 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
 
 // More stages than layers, and heads that no number of ranks can share.
 Result<void> CheckLayout(const SettingReader& reader, const ServingLayout& layout,
-                         const Network& network) {
+                         const Network& network, bool vllm) {
   const std::int64_t layers = network.num_hidden_layers.value_or(kRankCounts.most);
   if (layout.pipeline > layers) {
     const SetValue* set = reader.Find("pipeline-parallel");
@@ -242,11 +246,18 @@ Result<void> CheckLayout(const SettingReader& reader, const ServingLayout& layou
                        .expected = fmt::format("expected at most {}", layers),
                        .hint = "a stage holds at least one layer"});
   }
+  const std::int64_t replicas = layout.tensor * layout.data;
+  if (vllm && layout.expert != 1 && layout.expert != replicas) {
+    return WrongUsage({.where = "--expert-parallel",
+                       .found = fmt::format("experts over {} of {} ranks", layout.expert, replicas),
+                       .expected = fmt::format("expected 1 or {}", replicas),
+                       .hint = "vLLM spreads them over all ranks of tensor and data parallelism"});
+  }
   if (!HeadsDivide(network, layout.tensor)) {
     const SetValue* set = reader.Find("tensor-parallel");
     return WrongUsage(
         {.where = set == nullptr ? "--devices" : set->where,
-         .found = fmt::format("{} devices cannot share the key-value heads", layout.tensor),
+         .found = fmt::format("{} devices cannot share the heads", layout.tensor),
          .expected = "expected a number that divides the heads, or that they divide",
          .hint = "for example 2, 4 or 8"});
   }
@@ -336,7 +347,8 @@ Result<ServingJob> ReadServing(SettingReader& reader, const Job& job) {
   TRY_VOID(ReadKvFormats(reader, serving));
   TRY_VOID(ReadAmounts(reader, serving, network));
   TRY(serving.layout, ReadLayout(reader, llamacpp));
-  TRY_VOID(CheckLayout(reader, serving.layout, network));
+  TRY_VOID(CheckLayout(reader, serving.layout, network,
+                       serving.engine && serving.engine->names.id == "vllm"));
   if (llamacpp) {
     TRY_VOID(ReadLlamacpp(reader, serving));
   }

@@ -44,6 +44,31 @@ std::string DefaultWords(const std::vector<Default>& defaults) {
   return fmt::format("Defaults: {}.", fmt::join(words, ", "));
 }
 
+std::string PoolWords(const ServingFigures& figures, const BudgetStyle& style) {
+  if (!figures.pool) {
+    return fmt::format("; {} tokens in all.", PrintGrouped(figures.cache_tokens));
+  }
+  if (figures.pool->bytes == Bytes(0)) {
+    return "; nothing is left for a pool of it.";
+  }
+  return fmt::format("; the pool of {} holds {} tokens in {} blocks of {}.",
+                     PrintBytes(figures.pool->bytes, style.unit),
+                     PrintGrouped(figures.pool->tokens), PrintGrouped(figures.pool->blocks),
+                     figures.pool->block_tokens);
+}
+
+// The output layer counts as one.
+std::string GpuLayersWords(const Budget& budget) {
+  const std::optional<std::int64_t>& fit = budget.serving->gpu_layers;
+  if (!fit) {
+    return "";
+  }
+  const std::int64_t all = budget.job.model.network.num_hidden_layers.value_or(0) + 1;
+  return fmt::format(" {} of {} layers fit the device{}, the output layer as one.",
+                     *fit >= all ? "All" : fmt::format("At most {}", *fit), all,
+                     budget.job.devices == 1 ? "" : "s");
+}
+
 std::string ServingWords(const Budget& budget, const BudgetStyle& style) {
   const ServingFigures& figures = *budget.serving;
   std::string words =
@@ -52,18 +77,11 @@ std::string ServingWords(const Budget& budget, const BudgetStyle& style) {
     words +=
         fmt::format(", a request {} besides", PrintBytes(figures.state_per_request, style.unit));
   }
-  words += figures.pool
-               ? fmt::format("; the pool of {} holds {} tokens in {} blocks of {}.",
-                             PrintBytes(figures.pool->bytes, style.unit), figures.pool->tokens,
-                             figures.pool->blocks, figures.pool->block_tokens)
-               : fmt::format("; {} tokens in all.", figures.cache_tokens);
-  if (figures.gpu_layers) {
-    words += fmt::format(" At most {} layers fit the device{}.", *figures.gpu_layers,
-                         budget.job.devices == 1 ? "" : "s");
-  }
+  words += PoolWords(figures, style) + GpuLayersWords(budget);
   if (figures.max_concurrency) {
-    words += fmt::format(" At most {} requests of {} tokens fit.", *figures.max_concurrency,
-                         TokensOf(budget.job.serving));
+    words += fmt::format(" At most {} requests of {} tokens fit.",
+                         PrintGrouped(*figures.max_concurrency),
+                         PrintGrouped(TokensOf(budget.job.serving)));
   }
   return words;
 }
