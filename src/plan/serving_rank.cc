@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "plan/cache.h"
+#include "plan/declared_scheme.h"
 #include "plan/paged_cache.h"
 
 namespace fourpiles {
@@ -20,16 +21,19 @@ std::string RankName(const LayerStage& stage, std::int64_t stages, std::int64_t 
   return ranks == 1 ? "rank 0" : fmt::format("ranks 0 to {}", ranks - 1);
 }
 
-// Draft weights are cut as the model's; the draft runs in one stage, on the last.
+// Draft weights are cut as the model's, in their own formats; the draft runs in one stage, on the
+// last.
 Result<void> AddDraft(ServingRank& rank, const Job& job, const LayerStage& stage) {
   const std::optional<Network> draft = DraftNetwork(job);
   if (!draft || !stage.ends) {
     return {};
   }
   ServingJob serving = job.serving;
-  serving.weights = {.scheme = WeightScheme{.plain = serving.compute_format}};
-  TRY(Resident weights,
-      RankWeights(serving, {.model = job.serving.draft.get(), .network = &*draft}));
+  serving.layout.pipeline = 1;
+  TRY(serving.weights, OwnFormatOf(*job.serving.draft, false));
+  TRY(Resident weights, RankWeights(serving, {.model = job.serving.draft.get(),
+                                              .network = &*draft,
+                                              .stage = LayerStagesOf(*draft, 1).front()}));
   for (StorageText& text : weights.texts) {
     text.what = "draft model: " + text.what;
   }
