@@ -195,6 +195,14 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
                        .expected = "expected --devices alone",
                        .hint = "leave it out"});
   }
+  const SetValue* solve = reader.Find("solve");
+  const bool searched = solve != nullptr && solve->text == Word(Unknown::kDevices);
+  if (searched && devices) {
+    return WrongUsage({.where = reader.Find("devices")->where,
+                       .found = fmt::format("{}, and searched for", *devices),
+                       .expected = "expected one of the two",
+                       .hint = "leave out --devices or --solve devices"});
+  }
   layout.pipeline = llamacpp ? devices.value_or(1) : pipeline.value_or(1);
   const std::int64_t all = devices.value_or(tensor.value_or(1) * layout.pipeline);
   if (all % layout.pipeline != 0) {
@@ -209,7 +217,7 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
   }
   layout.data = all / replica;
   layout.expert = expert.value_or(1);
-  if ((layout.tensor * layout.data) % layout.expert != 0) {
+  if (!searched && (layout.tensor * layout.data) % layout.expert != 0) {
     return DoesNotDivide(
         reader.Find("expert-parallel"),
         fmt::format("experts over {} of {} devices", layout.expert, layout.tensor * layout.data));
