@@ -162,8 +162,8 @@ Result<void> AddRequestsIfAsked(const Arguments& arguments, const Job& job, Answ
   }
   TRY(const RequestLengths lengths, ReadRequestLengths(std::string(arguments.One("--requests"))));
   TRY(const RequestAnswer requests, AnswerRequests(job, lengths));
-  answer.text += RequestAnswerText(requests);
-  answer.json.emplace_back("requests", RequestAnswerJson(requests));
+  answer.text += RequestAnswerText(lengths, requests);
+  answer.json.emplace_back("requests", RequestAnswerJson(lengths, requests));
   return {};
 }
 

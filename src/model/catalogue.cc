@@ -12,7 +12,10 @@ namespace {
 
 Result<Model> ModelOf(const ModelRecord& record) {
   TRY(Network network, NetworkFromConfig(record.config, record.names.id));
-  return Model{.name = record.names.id, .source = record.source, .network = std::move(network)};
+  return Model{.name = record.names.id,
+               .source = record.source,
+               .network = std::move(network),
+               .quantisation = DeclaredQuantisationOf({.config = record.config})};
 }
 
 }  // namespace

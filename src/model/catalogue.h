@@ -14,6 +14,7 @@
 #include "model/names.h"
 #include "model/network.h"
 #include "tensors/checkpoint.h"
+#include "tensors/quantised_config.h"
 
 namespace fourpiles {
 
@@ -47,6 +48,7 @@ struct Model {
   std::string name = {};    // the id, or the file's
   std::string source = {};  // where its sizes come from: the record's source, or the path
   Network network = {};
+  DeclaredQuantisation quantisation = {};  // what its config says of how the weights are stored
   // What a person should know of the files: findings, and differences from the network.
   std::vector<std::string> warnings = {};
   std::optional<CheckpointTotals> checkpoint = {};  // where tensors were read

@@ -19,6 +19,7 @@
 #include "tensors/inventory.h"
 #include "tensors/open_checkpoint.h"
 #include "tensors/quantised.h"
+#include "tensors/quantised_config.h"
 
 namespace fourpiles {
 namespace {
@@ -64,8 +65,10 @@ Result<Model> FromConfig(const Json& json, const std::string& path, const std::s
   TRY(Network network, NetworkFromConfig(json, config));
   const Json* id = json.Find("id");
   const std::string* name = id == nullptr ? nullptr : id->AsString();
-  return Model{
-      .name = name == nullptr ? path : *name, .source = config, .network = std::move(network)};
+  return Model{.name = name == nullptr ? path : *name,
+               .source = config,
+               .network = std::move(network),
+               .quantisation = DeclaredQuantisationOf({.config = json})};
 }
 
 Result<Model> FromConfigFile(const std::string& path, const std::string& config) {

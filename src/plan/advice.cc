@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "plan/serving.h"
+#include "plan/setting_reader.h"
 
 namespace fourpiles {
 namespace {
@@ -46,29 +47,28 @@ bool IsLlamacpp(const Job& job) {
   return job.serving.engine && job.serving.engine->names.id == "llama.cpp";
 }
 
-// The job with that change; nothing where the engine does not have the format.
+std::string_view SettingOf(const Candidate& candidate) {
+  return candidate.changed == Changed::kCache ? "kv-format" : "weights-format";
+}
+
+// The job as the change would be read, which what was solved for is not; nothing where it is
+// refused.
 std::optional<Job> With(const Job& job, const Candidate& candidate) {
+  Settings settings = job.settings;
+  const std::string setting(SettingOf(candidate));
+  settings.insert_or_assign(setting, SetValue{std::string(candidate.format), "--" + setting});
+  std::vector<Default> unused;
+  SettingReader reader(settings, unused);
+  auto read = ReadServing(reader, job);
+  if (!read) {
+    return std::nullopt;
+  }
   Job other = job;
   ServingJob& serving = other.serving;
-  if (candidate.changed == Changed::kCache) {
-    const StoredType* type = FindStoredType(candidate.format);
-    const bool has = !serving.engine || std::ranges::find(serving.engine->kv_formats, type->name) !=
-                                            serving.engine->kv_formats.end();
-    if (!has) {
-      return std::nullopt;
-    }
-    serving.key_format = type;
-    serving.value_format = type;
-    return other;
-  }
-  serving.weights = {.name = std::string(candidate.format)};
-  if (candidate.llamacpp) {
-    if (const auto mixture = FindMixture(candidate.format, "advice")) {
-      serving.weights.mixture = *mixture;
-    }
-  } else if (const auto scheme = FindWeightScheme(candidate.format, "advice")) {
-    serving.weights.scheme = *scheme;
-  }
+  serving.weights = std::move(read->weights);
+  serving.compute_format = std::move(read->compute_format);
+  serving.key_format = read->key_format;
+  serving.value_format = read->value_format;
   return other;
 }
 
@@ -102,9 +102,7 @@ std::vector<Advice> ServingAdvice(const Budget& budget) {
     const std::optional<Job> other = With(job, candidate);
     const Bytes bytes = other ? BytesWith(*other) : Bytes(kLargestAmount);
     if (bytes < budget.total.expected) {
-      const bool cache = candidate.changed == Changed::kCache;
-      advice.push_back({.change = fmt::format("--{} {}", cache ? "kv-format" : "weights-format",
-                                              candidate.format),
+      advice.push_back({.change = fmt::format("--{} {}", SettingOf(candidate), candidate.format),
                         .saves = budget.total.expected - bytes,
                         .costs = std::string(candidate.costs)});
     }

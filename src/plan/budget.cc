@@ -145,7 +145,7 @@ std::vector<std::string> WarningsOf(const Job& job) {
                                    *longest, job.model.name));
   }
   const std::string& method = job.model.network.quantization;
-  if (!method.empty() && !(serving && job.serving.weights.as_stored)) {
+  if (!method.empty() && !(serving && !IsPlain(job.serving.weights))) {
     warnings.push_back("the checkpoint is quantised (" + method +
                        "); its weights are counted in a plain number format here");
   }

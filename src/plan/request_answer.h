@@ -8,16 +8,17 @@
 namespace fourpiles {
 
 struct RequestAnswer {
-  std::int64_t requests = 0;
-  std::int64_t mean_tokens = 0;   // of a request, rounded up
-  std::int64_t worst_tokens = 0;  // of the longest
+  // Tokens that the mean request takes in the engine's whole blocks, rounded up.
+  std::int64_t mean_tokens = 0;
   std::int64_t concurrency_at_mean = 0;
   std::int64_t concurrency_at_worst = 0;
-  std::int64_t longest_that_fits = 0;  // tokens of one request alone
-  double share_that_fits = 0;          // of the requests, 0 to 1
+  // Tokens of one request alone: at most the model's longest, or the requests' where the model has
+  // none.
+  std::int64_t longest_that_fits = 0;
+  double share_that_fits = 0;  // of the requests, 0 to 1
 };
 
-// Of a job with a device. Error (kUsage): none, or a cache that does not grow.
+// Of a job with a device. Error (kUsage): none, or caches that are not known.
 Result<RequestAnswer> AnswerRequests(const Job& job, const RequestLengths& lengths);
 
 }  // namespace fourpiles

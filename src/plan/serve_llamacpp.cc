@@ -8,6 +8,7 @@
 
 #include "base/try.h"
 #include "plan/cache.h"
+#include "plan/declared_scheme.h"
 #include "plan/llamacpp_place.h"
 #include "plan/serving_rank.h"
 
@@ -160,8 +161,8 @@ Result<ServingRank> RankOf(const Job& job, const std::shared_ptr<const LlamacppM
   return rank;
 }
 
-// The draft model as a job of its own, all of it on the last device.
-Job DraftJob(const Job& job) {
+// The draft model as a job of its own, all of it on the last device, in its own formats.
+Result<Job> DraftJob(const Job& job) {
   Job draft = job;
   draft.model = *job.serving.draft;
   draft.serving.draft = nullptr;
@@ -169,10 +170,8 @@ Job DraftJob(const Job& job) {
   draft.serving.projector_bytes = 0;
   draft.serving.gpu_layers = draft.model.network.num_hidden_layers.value_or(1) + 1;
   draft.serving.layout.pipeline = 1;
-  const bool stored = draft.model.checkpoint && draft.model.checkpoint->gguf;
-  if (stored) {
-    draft.serving.weights = {.name = "stored", .as_stored = true};
-  }
+  draft.bare_count = draft.model.tensors_alone;
+  TRY(draft.serving.weights, OwnFormatOf(draft.model, true));
   return draft;
 }
 
@@ -186,7 +185,8 @@ void NameAsDraft(Resident& resident) {
 }
 
 Result<void> AddDraft(ServingRank& rank, const Job& job) {
-  const auto draft = std::make_shared<const Job>(DraftJob(job));
+  TRY(Job alone, DraftJob(job));
+  const auto draft = std::make_shared<const Job>(std::move(alone));
   TRY(ServingPlan plan, PlanLlamacpp(*draft));
   ServingRank& beside = plan.ranks.front();
   NameAsDraft(beside.loaded);

@@ -131,5 +131,19 @@ TEST_F(UnevenGguf, ReservesScoresForTheHeadsThatAreQueried) {
   EXPECT_EQ(budget.piles.at(Pile::kWorkspace), Bytes(512 * 4 * (4 * 1024 + 1024 + 4 * 64)));
 }
 
+// Tensors of the file, 4 bytes a value: embeddings and output 2 × 6,400, a norm of 64; layers of
+// 36,992, 12,352, 10,304 and 10,368.
+TEST_F(UnevenGguf, TheProjectorIsCountedByItsTensors) {
+  const auto weights = [](const Budget& budget) { return budget.piles.at(Pile::kWeights); };
+  EXPECT_EQ(weights(Served({{"mmproj", path_}})) - weights(Served({})), Bytes(4 * 82880));
+}
+
+// Llama-3.2-1B in bfloat16, 33 norms of 2,048 in float32: a draft that is no GGUF file.
+TEST_F(UnevenGguf, ADraftBesideAFileIsInItsOwnFormat) {
+  const auto weights = [](const Budget& budget) { return budget.piles.at(Pile::kWeights).value(); };
+  const std::int64_t draft = weights(Served({{"draft", "llama-3.2-1b"}})) - weights(Served({}));
+  EXPECT_NEAR(static_cast<double>(draft), 2.0 * (1235814400 + 33 * 2048), 1024);
+}
+
 }  // namespace
 }  // namespace fourpiles

@@ -19,10 +19,16 @@ namespace fourpiles {
 // In which numbers the weights are served: one of the three.
 struct ServedFormat {
   std::string name = {};   // as the setting takes it: "bfloat16", "awq:4:128", "Q4_K_M", "stored"
+  std::string why = {};    // where no format was typed: "of its config"
   bool as_stored = false;  // the file's tensors as they lie, each in its own format
   std::optional<WeightScheme> scheme = {};
   std::optional<Mixture> mixture = {};
 };
+
+// Whether one number format holds all weights.
+inline bool IsPlain(const ServedFormat& format) {
+  return !format.as_stored && FindFormat(format.name).has_value();
+}
 
 // Over how many devices what is cut. Tensor × pipeline × data = devices.
 struct ServingLayout {

@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "plan/cache.h"
+#include "plan/declared_scheme.h"
 #include "plan/paged_cache.h"
 
 namespace fourpiles {
@@ -20,17 +21,20 @@ std::string RankName(const LayerStage& stage, std::int64_t stages, std::int64_t 
   return ranks == 1 ? "rank 0" : fmt::format("ranks 0 to {}", ranks - 1);
 }
 
-// Draft weights and caches are cut as the model's; the draft runs in one stage, on the last.
+// Draft weights, in their own formats, and caches are cut as the model's; the draft runs in one
+// stage, on the last.
 Result<void> AddDraft(ServingRank& rank, const Job& job) {
   if (!job.serving.draft || !rank.ends) {
     return {};
   }
   const Network& whole = job.serving.draft->network;
-  const Network draft = RankNetwork(whole, LayerStagesOf(whole, 1).front(), job.serving.layout);
+  const LayerStage stage = LayerStagesOf(whole, 1).front();
+  const Network draft = RankNetwork(whole, stage, job.serving.layout);
   ServingJob serving = job.serving;
-  serving.weights = {.scheme = WeightScheme{.plain = serving.compute_format}};
+  serving.layout.pipeline = 1;
+  TRY(serving.weights, OwnFormatOf(*job.serving.draft, false));
   TRY(Resident weights,
-      RankWeights(serving, {.model = job.serving.draft.get(), .network = &draft}));
+      RankWeights(serving, {.model = job.serving.draft.get(), .network = &draft, .stage = stage}));
   for (StorageText& text : weights.texts) {
     text.what = "draft model: " + text.what;
   }

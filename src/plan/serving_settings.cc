@@ -8,6 +8,7 @@
 #include "base/nearest_name.h"
 #include "base/try.h"
 #include "plan/adapter_setting.h"
+#include "plan/declared_scheme.h"
 #include "plan/model_argument.h"
 #include "plan/rank_network.h"
 #include "plan/setting_reader.h"
@@ -87,34 +88,24 @@ Result<void> ReadEngine(SettingReader& reader, ServingJob& serving) {
   return {};
 }
 
-// The word that was set; without one the file's own formats where tensors were read, else the
-// format that the config names.
+// The word that was set; without one the model's own format.
 Result<ServedFormat> ReadWeights(SettingReader& reader, const Model& model, bool llamacpp) {
   const SetValue* set = reader.Find("weights-format");
-  const bool stored = set != nullptr ? set->text == kStored : model.checkpoint.has_value();
-  if (stored && !model.checkpoint) {
+  if (set == nullptr) {
+    TRY(ServedFormat own, OwnFormatOf(model, llamacpp));
+    reader.NoteDefault("weights-format", own.name);
+    return own;
+  }
+  if (set->text != kStored) {
+    return FindServedFormat(set->text, set->where, llamacpp);
+  }
+  if (!model.checkpoint) {
     return WrongUsage({.where = set->where,
                        .found = "\"stored\", and no tensors to read",
                        .expected = "expected a model with its tensor files",
                        .hint = "give a number format"});
   }
-  TRY(const NumberFormat bfloat16, FindFormat("bfloat16"));
-  const NumberFormat own = model.network.stored_format.value_or(bfloat16);
-  const SetValue word = reader.Text("weights-format", stored ? kStored : own.name);
-  if (stored) {
-    return ServedFormat{.name = std::string(kStored), .as_stored = true};
-  }
-  const auto plain = FindFormat(word.text);  // "bf16" and the other words that people type
-  if (auto mixture = FindMixture(plain ? plain->name : word.text, word.where)) {
-    if (llamacpp || !plain) {  // BF16 is both
-      return ServedFormat{.name = std::string(plain ? plain->name : mixture->name),
-                          .mixture = *std::move(mixture)};
-    }
-  }
-  TRY(const WeightScheme scheme, FindWeightScheme(word.text, word.where));
-  const bool is_format = scheme.coding == WeightCoding::kPlain;
-  return ServedFormat{.name = is_format ? std::string(scheme.plain.name) : word.text,
-                      .scheme = scheme};
+  return ServedFormat{.name = std::string(kStored), .as_stored = true};
 }
 
 // A format that tensors are stored in, of 16 bits at least: no engine computes in others.
@@ -208,6 +199,14 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
                        .expected = "expected --devices alone",
                        .hint = "leave it out"});
   }
+  const SetValue* solve = reader.Find("solve");
+  const bool searched = solve != nullptr && solve->text == Word(Unknown::kDevices);
+  if (searched && devices) {
+    return WrongUsage({.where = reader.Find("devices")->where,
+                       .found = fmt::format("{}, and searched for", *devices),
+                       .expected = "expected one of the two",
+                       .hint = "leave out --devices or --solve devices"});
+  }
   layout.pipeline = llamacpp ? devices.value_or(1) : pipeline.value_or(1);
   const std::int64_t all = devices.value_or(tensor.value_or(1) * layout.pipeline);
   if (all % layout.pipeline != 0) {
@@ -222,7 +221,7 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
   }
   layout.data = all / replica;
   layout.expert = expert.value_or(1);
-  if ((layout.tensor * layout.data) % layout.expert != 0) {
+  if (!searched && (layout.tensor * layout.data) % layout.expert != 0) {
     return DoesNotDivide(
         reader.Find("expert-parallel"),
         fmt::format("experts over {} of {} devices", layout.expert, layout.tensor * layout.data));

@@ -187,9 +187,6 @@ TEST(Serving, AdviceSavesWhatItSays) {
     const std::size_t space = advice.change.find(' ');
     std::map<std::string, std::string> changed = settings;
     changed[advice.change.substr(2, space - 2)] = advice.change.substr(space + 1);
-    if (advice.change.find("weights-format") != std::string::npos) {
-      changed["kv-format"] = "bf16";  // which would follow the weights
-    }
     EXPECT_EQ(budget.total.expected - Served("llama-3.1-8b", changed).total.expected, advice.saves)
         << advice.change;
   }

@@ -64,7 +64,7 @@ constexpr Setting kSettings[] = {
     {"weights-format", "", "FORMAT",
      "a number format, a scheme (fp8, int8, gptq, awq:4:128, nf4, mxfp4, nvfp4 …), a mixture of "
      "llama.cpp (q4_k_m, iq3_xxs …), or stored: as they lie in the file (default: stored where "
-     "there are tensors, else the config's dtype, else bfloat16)",
+     "there are tensors, else what the config says, else bfloat16)",
      kServe, kServing},
     {"kv-format", "", "FORMAT",
      "number format of the KV cache, q8_0 and its like for llama.cpp (default: the weights', or "

@@ -43,6 +43,18 @@ tl::unexpected<Error> DoesNotDepend(const Job& job, Unknown unknown) {
                      .hint = "a cache of sliding windows or states stops growing"});
 }
 
+// vLLM never runs more requests at a time than it was told.
+std::int64_t WithinEngine(const Job& job, std::int64_t concurrency) {
+  const bool vllm = job.serving.engine && job.serving.engine->names.id == "vllm";
+  return vllm && job.serving.max_num_seqs
+             ? std::min(concurrency, *job.serving.max_num_seqs * job.serving.layout.data)
+             : concurrency;
+}
+
+bool IsTyped(const Job& job, std::string_view setting) {
+  return job.settings.find(setting) != job.settings.end();
+}
+
 // Counts that a layout can be made of: few enough to try them all.
 constexpr std::int64_t kDeviceCandidates[] = {1,  2,  3,  4,  5,  6,  7,  8,  10, 12, 14,
                                               16, 20, 24, 32, 40, 48, 64, 80, 96, 128};
@@ -54,7 +66,10 @@ struct SolvedDevices {
 
 Result<SolvedDevices> SolveDevices(const Job& job) {
   SolvedDevices last;
-  for (const std::int64_t devices : kDeviceCandidates) {
+  const std::int64_t stage = IsTyped(job, "tensor-parallel") ? job.serving.layout.tensor : 1;
+  const std::int64_t stages = IsTyped(job, "pipeline-parallel") ? job.serving.layout.pipeline : 1;
+  for (const std::int64_t count : kDeviceCandidates) {
+    const std::int64_t devices = count * stage * stages;
     std::optional<Job> candidate = WithDevices(job, devices);
     if (!candidate) {
       continue;
@@ -65,6 +80,13 @@ Result<SolvedDevices> SolveDevices(const Job& job) {
     if (fits) {
       break;
     }
+  }
+  if (!last.job) {
+    return WrongUsage(
+        {.where = "--solve",
+         .found = "no number of devices can be laid out so",
+         .expected = "expected experts over what tensor parallelism and replicas share",
+         .hint = "leave out --expert-parallel or --tensor-parallel"});
   }
   return last;
 }
@@ -100,23 +122,28 @@ bool HasRoom(const ServingPlan& plan, Bytes memory, const RequestLoad& load) {
   });
 }
 
-Result<std::optional<std::int64_t>> SolveServing(const Job& job, const ServingPlan& plan,
-                                                 Unknown unknown) {
+std::optional<std::int64_t> MostThatFit(const Job& job, const ServingPlan& plan, Unknown unknown,
+                                        std::int64_t most) {
   CHECK(job.device.has_value());
-  if (job.model.network.caches.empty()) {
-    return DoesNotDepend(job, unknown);
-  }
   const auto fits = [&](std::int64_t value) {
     return HasRoom(plan, job.device->memory, LoadWith(job, unknown, value));
   };
   if (!fits(1)) {
     return std::nullopt;
   }
-  const std::optional<std::int64_t> last = LastFrom(1, kMostAsked, fits);
-  if (!last) {
+  return LastFrom(1, most, fits).value_or(most);
+}
+
+Result<std::optional<std::int64_t>> SolveServing(const Job& job, const ServingPlan& plan,
+                                                 Unknown unknown) {
+  if (job.model.network.caches.empty()) {
     return DoesNotDepend(job, unknown);
   }
-  return last;
+  const std::optional<std::int64_t> last = MostThatFit(job, plan, unknown, kMostAsked);
+  if (last == kMostAsked) {
+    return DoesNotDepend(job, unknown);
+  }
+  return unknown == Unknown::kConcurrency && last ? WithinEngine(job, *last) : last;
 }
 
 std::vector<ContextRow> ContextTable(const Job& job, const ServingPlan& plan) {
@@ -145,15 +172,25 @@ std::optional<Job> WithDevices(const Job& job, std::int64_t devices) {
   Job other = job;
   other.devices = devices;
   ServingLayout& layout = other.serving.layout;
-  layout = {};
   const std::int64_t layers = job.model.network.num_hidden_layers.value_or(1);
   if (IsLlamacpp(job)) {
-    layout.pipeline = devices;
+    layout = {.pipeline = devices};
     return devices <= layers ? std::optional(std::move(other)) : std::nullopt;
   }
-  layout.tensor = std::min(devices, kMostTensor);
-  layout.pipeline = devices / layout.tensor;
-  const bool whole = layout.tensor * layout.pipeline == devices && layout.pipeline <= layers;
+  const bool pipeline = IsTyped(job, "pipeline-parallel");
+  std::int64_t left = devices / (pipeline ? layout.pipeline : 1);
+  if (!IsTyped(job, "tensor-parallel")) {
+    layout.tensor = std::min(left, kMostTensor);
+  }
+  left /= std::max<std::int64_t>(1, layout.tensor);
+  const bool replicas = pipeline || IsTyped(job, "expert-parallel");
+  (replicas ? layout.data : layout.pipeline) = left;
+  if (replicas && !pipeline) {
+    layout.pipeline = 1;
+  }
+  const bool whole = layout.tensor * layout.pipeline * layout.data == devices && left > 0 &&
+                     layout.pipeline <= layers &&
+                     (layout.tensor * layout.data) % layout.expert == 0;
   return whole && HeadsDivide(job.model.network, layout.tensor) ? std::optional(std::move(other))
                                                                 : std::nullopt;
 }

@@ -11,8 +11,13 @@ namespace fourpiles {
 // Whether every rank has room for the load. A load past 2^53 bytes fits nothing.
 bool HasRoom(const ServingPlan& plan, Bytes memory, const RequestLoad& load);
 
+// Of the plan of a job with a device: the largest concurrency or context length that fits, up to
+// `most`; nothing: not even one.
+std::optional<std::int64_t> MostThatFit(const Job& job, const ServingPlan& plan, Unknown unknown,
+                                        std::int64_t most);
+
 // Of the plan of a job with a device: the largest concurrency or context length that fits; nothing:
-// none. Error (kUsage): the memory does not limit it.
+// none. vLLM's concurrency is at most --max-num-seqs. Error (kUsage): the memory does not limit it.
 Result<std::optional<std::int64_t>> SolveServing(const Job& job, const ServingPlan& plan,
                                                  Unknown unknown);
 
@@ -20,8 +25,9 @@ Result<std::optional<std::int64_t>> SolveServing(const Job& job, const ServingPl
 // longest.
 std::vector<ContextRow> ContextTable(const Job& job, const ServingPlan& plan);
 
-// The job with so many devices, laid out: layers over devices for llama.cpp, else tensor parallel
-// up to 8, and pipeline stages of 8 beyond; nothing where they cannot be laid out so.
+// The job with so many devices, laid out: layers over devices for llama.cpp, else as was typed;
+// what was not is tensor parallel up to 8, and pipeline stages of 8 beyond, or replicas where
+// stages or experts were typed. Nothing where they cannot be laid out so.
 std::optional<Job> WithDevices(const Job& job, std::int64_t devices);
 
 // The answer to a serving job, solved where asked.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/ascii.h"
 #include "base/nearest_name.h"
 #include "base/try.h"
@@ -33,6 +35,7 @@ constexpr NamedScheme kSchemes[] = {
     {"int8", WeightCoding::kInt8Channel, "bfloat16", 8},
     {"gptq", WeightCoding::kGptq, "float16"},
     {"awq", WeightCoding::kAwq, "float16"},
+    {"packed", WeightCoding::kPacked, "bfloat16"},
     {"nf4", WeightCoding::kNormalFloat4, "float16"},
     {"nf4-double", WeightCoding::kNormalFloat4Double, "float16"},
     {"bnb-int8", WeightCoding::kInt8Vector, "float16", 8},
@@ -82,12 +85,15 @@ struct Coded {
 Coded CodedInGroups(const Matrix& matrix, const WeightScheme& scheme) {
   const Checked groups = DivideRoundingUp(matrix.inputs, scheme.group_size) * matrix.count;
   // Codes and zero points are packed into int32.
-  const Checked zeros = DivideRoundingUp(matrix.outputs * scheme.bits, 32) * 4 * groups;
-  Coded coded = {.format = scheme.bits == 8 ? "int8" : "int4",
-                 .codes = DivideRoundingUp(matrix.inputs * scheme.bits, 32) * 4 * matrix.outputs *
-                          matrix.count,
-                 .scale_count = groups * matrix.outputs * 2,  // each with a zero point
-                 .scales = groups * matrix.outputs * 2 + zeros};
+  const bool symmetric = scheme.coding == WeightCoding::kPacked;
+  const Checked zeros =
+      symmetric ? Checked(0) : DivideRoundingUp(matrix.outputs * scheme.bits, 32) * 4 * groups;
+  Coded coded = {
+      .format = scheme.bits == 8 ? "int8" : "int4",
+      .codes =
+          DivideRoundingUp(matrix.inputs * scheme.bits, 32) * 4 * matrix.outputs * matrix.count,
+      .scale_count = groups * matrix.outputs * (symmetric ? 1 : 2),  // each with a zero point
+      .scales = groups * matrix.outputs * 2 + zeros};
   if (scheme.coding == WeightCoding::kGptq) {
     coded.scale_count = coded.scale_count + matrix.inputs * matrix.count;
     coded.scales = coded.scales + matrix.inputs * matrix.count * 4;
@@ -141,6 +147,7 @@ Coded CodedAs(const Matrix& matrix, const WeightScheme& scheme) {
       return CodedBy8Bits(matrix, "int8", matrix.outputs);
     case WeightCoding::kGptq:
     case WeightCoding::kAwq:
+    case WeightCoding::kPacked:
       return CodedInGroups(matrix, scheme);
     case WeightCoding::kNormalFloat4:
       return CodedAsNormalFloat(matrix, false);
@@ -188,6 +195,14 @@ Result<WeightScheme> WithNumbers(WeightScheme scheme, std::string_view numbers,
   return scheme;
 }
 
+// Whether the module's path has all of one of these in a row.
+bool HasModule(std::string_view path, const std::vector<std::string>& modules) {
+  const std::string dotted = fmt::format(".{}.", path);
+  return std::ranges::any_of(modules, [&](const std::string& module) {
+    return dotted.find(fmt::format(".{}.", module)) != std::string::npos;
+  });
+}
+
 }  // namespace
 
 Result<WeightScheme> FindWeightScheme(std::string_view name, std::string_view where) {
@@ -211,7 +226,7 @@ Result<WeightScheme> FindWeightScheme(std::string_view name, std::string_view wh
                      .found = "unknown weight format \"" + std::string(name) + "\"",
                      .expected = DidYouMean(name, names),
                      .hint = "formats, or fp8, fp8-channel, fp8-block, int8, gptq, awq, nf4, "
-                             "nf4-double, bnb-int8, mxfp4, nvfp4"});
+                             "nf4-double, bnb-int8, mxfp4, nvfp4, packed"});
 }
 
 bool StaysPlain(const Block& block, const Parameter& parameter, const WeightScheme& scheme) {
@@ -224,6 +239,7 @@ bool StaysPlain(const Block& block, const Parameter& parameter, const WeightSche
   const std::string& name = parameter.name;
   const std::size_t least = parameter.routed && name.find("{}") == std::string::npos ? 3 : 2;
   return !IsNumbered(block) || parameter.shape.size() < least ||
+         HasModule(fmt::format("{}.{}", block.name, name), scheme.plain_modules) ||
          Mentions(block.name, {"vision", "visual", "audio"}) ||
          Mentions(name, {"norm", "bias", "embed", "router", "conv", "mlp.gate.", "sparse_moe.gate.",
                          "shared_expert_gate", "A_log"});

@@ -152,8 +152,9 @@ std::string SettingsWords(const Budget& budget) {
   if (IsServing(budget)) {
     const ServingJob& serving = budget.job.serving;
     std::string words = fmt::format(
-        "weights {}, cache {}, {} request{} × {} tokens",
+        "weights {}{}{}, cache {}, {} request{} × {} tokens",
         serving.weights.as_stored ? "as stored" : serving.weights.name,
+        serving.weights.why.empty() ? "" : " ", serving.weights.why,
         serving.key_format == serving.value_format
             ? std::string(serving.key_format->name)
             : fmt::format("{} and {}", serving.key_format->name, serving.value_format->name),

@@ -9,7 +9,7 @@
 
 namespace fourpiles {
 
-std::string RequestAnswerText(const RequestAnswer& answer);
-Json RequestAnswerJson(const RequestAnswer& answer);
+std::string RequestAnswerText(const RequestLengths& lengths, const RequestAnswer& answer);
+Json RequestAnswerJson(const RequestLengths& lengths, const RequestAnswer& answer);
 
 }  // namespace fourpiles

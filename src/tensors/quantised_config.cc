@@ -18,6 +18,9 @@ struct Section {
 using Sections = std::vector<Section>;
 
 constexpr std::string_view kConfig = "config.json";
+// Lists of modules that stay as they are: of transformers, compressed-tensors, ModelOpt, vLLM.
+constexpr std::array<std::string_view, 4> kPlainLists = {"modules_to_not_convert", "ignore",
+                                                         "exclude_modules", "ignored_layers"};
 // Wider numbers and larger groups are declared by nobody.
 constexpr std::int64_t kMostBits = 16;
 constexpr std::int64_t kMostGroup = 1 << 20;
@@ -183,6 +186,25 @@ void ReadBlock(const Json* block, DeclaredQuantisation& declared) {
   }
 }
 
+bool IsTrue(const Json& object, std::string_view key) {
+  const Json* value = object.Find(key);
+  const bool* flag = value == nullptr ? nullptr : value->AsBool();
+  return flag != nullptr && *flag;
+}
+
+// Names of modules that stay as they are; what is no text is left out.
+void ReadPlain(const Json* list, DeclaredQuantisation& declared) {
+  const Json::Array* modules = list == nullptr ? nullptr : list->AsArray();
+  if (modules == nullptr || !declared.plain.empty()) {
+    return;
+  }
+  for (const Json& module : *modules) {
+    if (module.AsString() != nullptr) {
+      declared.plain.push_back(*module.AsString());
+    }
+  }
+}
+
 void ReadSection(const Section& section, DeclaredQuantisation& declared) {
   Reader reader(section.file, declared.notes);
   const Json& json = *section.json;
@@ -207,6 +229,11 @@ void ReadSection(const Section& section, DeclaredQuantisation& declared) {
     }
   }
   ReadBlock(json.Find("weight_block_size"), declared);
+  for (const std::string_view key : kPlainLists) {
+    ReadPlain(json.Find(key), declared);
+  }
+  declared.four_bits = declared.four_bits || IsTrue(json, "load_in_4bit");
+  declared.double_scales = declared.double_scales || IsTrue(json, "bnb_4bit_use_double_quant");
   AddLayers(json.Find("quantized_layers"), reader, declared);
 }
 

@@ -34,6 +34,11 @@ struct DeclaredQuantisation {
   std::vector<DeclaredWeights> weights = {};
   // By the layer's path without ".weight": the overrides of MLX, quantized_layers of ModelOpt.
   std::map<std::string, DeclaredWeights, std::less<>> layers = {};
+  // Modules that stay as they are: modules_to_not_convert, ignore, exclude_modules, as written.
+  std::vector<std::string> plain = {};
+  // Of bitsandbytes, load_in_4bit and bnb_4bit_use_double_quant: scales that are coded too.
+  bool four_bits = false;
+  bool double_scales = false;
   std::vector<std::string> notes = {};
 };
 
