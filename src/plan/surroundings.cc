@@ -30,9 +30,9 @@ constexpr std::string_view kKeys[] = {"id",
                                       "unverified",
                                       "checked"};
 
-// The most that reserved was seen to pass allocated by: FSDP fine-tuning with adapters, without
-// expandable segments (llama-cookbook; 1.26 to 1.35). Others are between 1.01 (torchtune) and 1.24
-// (fsdp_qlora).
+// The most that reserved was seen to pass allocated by: 1.26 to 1.35 in fine-tuning with adapters
+// under FSDP, without expandable segments (llama-cookbook), whose batches differ in length; 1.12 to
+// 1.24 in fsdp_qlora; 1.01 in torchtune.
 constexpr double kMostReserved = 1.35;
 
 constexpr const char* kSource = "pytorch c10/cuda/CUDACachingAllocator.cpp, replayed";
@@ -51,22 +51,17 @@ int ThreadsOf(const Job& job) {
   return job.training.evaluates ? 1 : 2;
 }
 
-Bytes Least(double bytes, Bytes other) {
-  return std::min(Bytes(std::llround(std::min(bytes, static_cast<double>(kLargestAmount)))), other);
-}
-
-// Reserved: at the least the blocks that tensors have; at the most what no reuse between sizes
-// would need, or what was seen. Where the memory would end, segments that are free go back before.
+// At the least the blocks that tensors have; the replay, whose every step is alike; at the most
+// what was seen. Where the memory would end, segments that are free go back before.
 Band ReservedBand(const std::vector<AllocatorEvent>& events, Bytes memory) {
-  const AllocatorPeaks free = ReplayAllocator(events);
-  const Bytes most = std::max(
-      free.reserved,
-      Least(static_cast<double>(free.allocated.value()) * kMostReserved, ReservedBySize(events)));
-  if (free.reserved <= memory) {
-    return {free.allocated, free.reserved, most};
+  const AllocatorPeaks peaks = ReplayAllocator(events);
+  const Bytes seen(std::llround(static_cast<double>(peaks.allocated.value()) * kMostReserved));
+  Band band = {peaks.allocated, peaks.reserved, std::max(peaks.reserved, seen)};
+  if (peaks.reserved > memory) {
+    const AllocatorPeaks limited = ReplayAllocator(events, {.memory = memory});
+    band.expected = limited.out_of_memory ? band.expected : limited.reserved;
   }
-  const AllocatorPeaks limited = ReplayAllocator(events, {.memory = memory});
-  return {free.allocated, limited.out_of_memory ? free.reserved : limited.reserved, most};
+  return band;
 }
 
 Band Beyond(const Band& reserved, Bytes held) {

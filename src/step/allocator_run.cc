@@ -162,28 +162,4 @@ std::vector<AllocatorEvent> AllocatorEventsOf(const Tape& tape, std::span<const 
   return run.TakeEvents();
 }
 
-Bytes ReservedBySize(std::span<const AllocatorEvent> events) {
-  struct Sum {
-    std::int64_t now = 0;
-    std::int64_t most = 0;
-  };
-  std::map<Bytes, Sum> sums;
-  std::vector<Bytes> sizes;
-  for (const AllocatorEvent& event : events) {
-    sizes.resize(std::max(sizes.size(), Index(event.tensor) + 1));
-    Bytes& size = sizes[Index(event.tensor)];
-    if (event.bytes) {
-      size = RoundedRequest(*event.bytes);
-    }
-    Sum& sum = sums[size];
-    sum.now += event.bytes ? size.value() : -size.value();
-    sum.most = std::max(sum.most, sum.now);
-  }
-  Bytes reserved(0);
-  for (const auto& [size, sum] : sums) {
-    reserved += Bytes(sum.most);
-  }
-  return reserved;
-}
-
 }  // namespace fourpiles

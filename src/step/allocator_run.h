@@ -19,8 +19,4 @@ namespace fourpiles {
 // do not run one after the other.
 std::vector<AllocatorEvent> AllocatorEventsOf(const Tape& tape, std::span<const Bytes> libraries);
 
-// Reserved bytes if no block ever served a request of another size: where every size had a pool of
-// its own, the largest sum of each.
-Bytes ReservedBySize(std::span<const AllocatorEvent> events);
-
 }  // namespace fourpiles

@@ -84,16 +84,5 @@ TEST(AllocatorRun, TemporariesOverAllParametersAreATensorForEach) {
   EXPECT_FALSE(events[16].bytes);
 }
 
-// 9 MiB do not reuse the 16 of two tensors of 8, nor 1 byte more than a block of 512 its pool.
-TEST(AllocatorRun, SumsTheMostOfEverySize) {
-  const std::vector<AllocatorEvent> events = {{.tensor = 0, .bytes = Bytes(8 * kMiB)},
-                                              {.tensor = 1, .bytes = Bytes(8 * kMiB)},
-                                              {.tensor = 0},
-                                              {.tensor = 2, .bytes = Bytes(9 * kMiB)},
-                                              {.tensor = 3, .bytes = Bytes(8 * kMiB)},
-                                              {.tensor = 4, .bytes = Bytes(513)}};
-  EXPECT_EQ(ReservedBySize(events).value(), 25 * kMiB + 1024);
-}
-
 }  // namespace
 }  // namespace fourpiles
