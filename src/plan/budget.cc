@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "plan/split.h"
+#include "plan/surroundings.h"
 
 namespace fourpiles {
 namespace {
@@ -79,7 +80,11 @@ std::vector<std::string> UnknownsOf(const Job& job) {
   if (job.training.zero > 0) {
     unknowns.emplace_back("the buffers that ZeRO gathers and reduces in");
   }
-  unknowns.emplace_back("the allocator's rounding, the driver's context, communication buffers");
+  if (KnowsSurroundings(job)) {
+    unknowns.emplace_back("what libraries other than cuBLAS work in, communication buffers");
+  } else {
+    unknowns.emplace_back("the allocator's rounding, the driver's context, communication buffers");
+  }
   return unknowns;
 }
 
@@ -102,6 +107,34 @@ Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   TRY(const Bytes state, StateBytes(job));
   share.times = static_cast<double>(state.value()) / static_cast<double>(share.weights.value());
   return share;
+}
+
+void AddResident(Tape& tape, const Resident& resident) {
+  Resident all = {.storages = std::move(tape.storages), .texts = *tape.texts};
+  for (std::size_t i = 0; i < resident.storages.size(); ++i) {
+    all.Add(resident.storages[i], resident.texts[i]);
+  }
+  tape.storages = std::move(all.storages);
+  tape.texts = std::make_shared<const std::vector<StorageText>>(std::move(all.texts));
+}
+
+// Puts what is around the tensors on the tape; the total with it.
+Result<Band> AddSurroundings(Budget& budget) {
+  Band total = Exactly(budget.peak.bytes);
+  if (!KnowsSurroundings(budget.job)) {
+    return total;
+  }
+  TRY(const Tape whole, PlayWhole(budget));
+  const Resident around = SurroundingStorages(budget.job, whole, budget.peak.bytes);
+  for (const Storage& storage : around.storages) {
+    for (std::int64_t copy = 0; copy < storage.copies; ++copy) {
+      total.low += storage.bytes.low;
+      total.expected += storage.bytes.expected;
+      total.high += storage.bytes.high;
+    }
+  }
+  AddResident(budget.tape, around);
+  return total;
 }
 
 }  // namespace
@@ -186,10 +219,10 @@ Result<Budget> PlayedBudget(const Job& job) {
       budget.tape = std::move(tape);
     }
   }
+  TRY(budget.total, AddSurroundings(budget));
   budget.piles = PilesAt(budget.tape, Place::kDevice, budget.peak.moment);
   budget.shapes_known = ShapesAreKnown(job);
   TRY(budget.state, StateBytes(job));
-  budget.total = Exactly(budget.peak.bytes);
   if (job.device) {
     budget.verdict = FitOf(budget.total, job.device->memory);
     budget.headroom = job.device->memory - budget.total.expected;

@@ -98,22 +98,18 @@ std::string TotalWords(const Budget& budget, const BudgetStyle& style) {
 }  // namespace
 
 std::vector<Pile> PilesOf(const Budget& budget) {
-  if (IsServing(budget)) {
-    std::vector<Pile> piles = {Pile::kWeights, Pile::kKvCache};
-    for (const Pile pile : {Pile::kWorkspace, Pile::kOverhead}) {
-      if (budget.piles.at(pile) != Bytes(0)) {
-        piles.push_back(pile);
-      }
-    }
-    return piles;
-  }
-  if (budget.job.training.evaluates) {
-    return {Pile::kWeights, Pile::kActivations, Pile::kWorkspace};
-  }
   std::vector<Pile> piles = {Pile::kWeights, Pile::kGradients, Pile::kOptimizerState,
                              Pile::kActivations};
-  if (budget.piles.at(Pile::kWorkspace) != Bytes(0)) {
-    piles.push_back(Pile::kWorkspace);
+  if (IsServing(budget)) {
+    piles = {Pile::kWeights, Pile::kKvCache};
+  } else if (budget.job.training.evaluates) {
+    piles = {Pile::kWeights, Pile::kActivations, Pile::kWorkspace};
+  }
+  for (const Pile pile : {Pile::kWorkspace, Pile::kOverhead}) {
+    const bool listed = std::ranges::find(piles, pile) != piles.end();
+    if (!listed && budget.piles.at(pile) != Bytes(0)) {
+      piles.push_back(pile);
+    }
   }
   return piles;
 }
@@ -215,7 +211,8 @@ std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style)
   if (budget.serving) {
     remarks.push_back(ServingWords(budget, style));
   }
-  if (budget.serving && budget.job.serving.engine) {
+  const bool has_engine = budget.serving && budget.job.serving.engine;
+  if (has_engine || (!IsServing(budget) && budget.total.low != budget.total.high)) {
     remarks.push_back(TotalWords(budget, style));
   }
   for (const Advice& advice : budget.advice) {

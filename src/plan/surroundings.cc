@@ -1,0 +1,136 @@
+#include "plan/surroundings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/try.h"
+#include "model/record.h"
+#include "model/record_files.h"
+#include "plan/device.h"
+#include "step/allocator_run.h"
+
+namespace fourpiles {
+
+std::span<const DataFile> SurroundingFiles();  // made from data/ by data/embed.cmake
+
+namespace {
+
+constexpr std::string_view kKeys[] = {"id",
+                                      "aliases",
+                                      "what",
+                                      "kept_by",
+                                      "architectures",
+                                      "except_architectures",
+                                      "least_devices",
+                                      "low_bytes",
+                                      "expected_bytes",
+                                      "high_bytes",
+                                      "source",
+                                      "unverified",
+                                      "checked"};
+
+// The most that reserved was seen to pass allocated by: 1.26 to 1.35 in fine-tuning with adapters
+// under FSDP, without expandable segments (llama-cookbook), whose batches differ in length; 1.12 to
+// 1.24 in fsdp_qlora; 1.01 in torchtune.
+constexpr double kMostReserved = 1.35;
+
+constexpr const char* kSource = "pytorch c10/cuda/CUDACachingAllocator.cpp, replayed";
+
+bool Applies(const Surrounding& surrounding, const Job& job) {
+  const std::string& architecture = job.device->architecture;
+  const auto names = [&](const std::vector<std::string>& list) {
+    return std::ranges::find(list, architecture) != list.end();
+  };
+  return job.devices >= surrounding.least_devices && !names(surrounding.except_architectures) &&
+         (surrounding.architectures.empty() || names(surrounding.architectures));
+}
+
+// The forward pass runs in one thread, the backward pass in another.
+int ThreadsOf(const Job& job) {
+  return job.training.evaluates ? 1 : 2;
+}
+
+// At the least the blocks that tensors have; the replay, whose every step is alike; at the most
+// what was seen. Where the memory would end, segments that are free go back before.
+Band ReservedBand(const std::vector<AllocatorEvent>& events, Bytes memory) {
+  const AllocatorPeaks peaks = ReplayAllocator(events);
+  const Bytes seen(std::llround(static_cast<double>(peaks.allocated.value()) * kMostReserved));
+  Band band = {peaks.allocated, peaks.reserved, std::max(peaks.reserved, seen)};
+  if (peaks.reserved > memory) {
+    const AllocatorPeaks limited = ReplayAllocator(events, {.memory = memory});
+    band.expected = limited.out_of_memory ? band.expected : limited.reserved;
+  }
+  return band;
+}
+
+Band Beyond(const Band& reserved, Bytes held) {
+  const auto beyond = [&](Bytes bytes) { return std::max(Bytes(0), bytes - held); };
+  return {beyond(reserved.low), beyond(reserved.expected), beyond(reserved.high)};
+}
+
+}  // namespace
+
+Result<Surrounding> SurroundingFromJson(const Json& json, std::string_view where) {
+  TRY(const Fields fields, Fields::Of(json, std::string(where)));
+  TRY_VOID(fields.RefuseUnknown(kKeys));
+  Record record(fields);
+  const Range amounts = {0, kLargestAmount};
+  Surrounding surrounding = {
+      .names = {.id = record.Text("id"), .aliases = record.Texts("aliases")},
+      .what = record.Text("what"),
+      .is_allocated = record.IsText("kept_by", "allocator"),
+      .architectures = record.Texts("architectures"),
+      .except_architectures = record.Texts("except_architectures"),
+      .least_devices = record.CountOr("least_devices", 1),
+      .bytes = {.low = Bytes(record.Count("low_bytes", amounts)),
+                .expected = Bytes(record.Count("expected_bytes", amounts)),
+                .high = Bytes(record.Count("high_bytes", amounts))},
+      .source = record.Text("source"),
+  };
+  TRY_VOID(record.Finish());
+  return surrounding;
+}
+
+std::vector<Surrounding> SurroundingRecords() {
+  return CompiledRecords(SurroundingFiles(), SurroundingFromJson);
+}
+
+bool KnowsSurroundings(const Job& job) {
+  return job.device && !IsSize(*job.device) && job.device->vendor == "NVIDIA";
+}
+
+Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
+  const bool has_allocator = !job.training.profile.allocates_once;
+  Resident resident;
+  std::vector<Bytes> libraries;
+  Bytes of_driver(0);
+  for (const Surrounding& surrounding : SurroundingRecords()) {
+    if (!Applies(surrounding, job) || (surrounding.is_allocated && !has_allocator)) {
+      continue;
+    }
+    const std::int64_t copies = surrounding.is_allocated ? ThreadsOf(job) : 1;
+    resident.Add({.pile = Pile::kOverhead, .bytes = surrounding.bytes, .copies = copies},
+                 {.what = surrounding.what,
+                  .formula = surrounding.is_allocated ? "one for each thread" : "measured",
+                  .source = surrounding.source});
+    if (surrounding.is_allocated) {
+      libraries.insert(libraries.end(), static_cast<std::size_t>(copies),
+                       surrounding.bytes.expected);
+    } else {
+      of_driver += surrounding.bytes.expected;
+    }
+  }
+  if (has_allocator) {
+    const Band reserved =
+        ReservedBand(AllocatorEventsOf(whole, libraries), job.device->memory - of_driver);
+    const Bytes held = std::accumulate(libraries.begin(), libraries.end(), peak);
+    resident.Add({.pile = Pile::kOverhead, .bytes = Beyond(reserved, held)},
+                 {.what = "reserved by the allocator beyond what is asked for",
+                  .formula = "reserved − peak − workspaces",
+                  .source = kSource});
+  }
+  return resident;
+}
+
+}  // namespace fourpiles

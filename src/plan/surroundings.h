@@ -1,0 +1,46 @@
+#pragma once
+
+// What a training process takes on its device besides tensors: the driver's context, communicators,
+// what libraries work in, and what PyTorch's allocator has in pieces. Storages without elements.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "fourpiles/result.h"
+#include "model/names.h"
+#include "plan/job.h"
+#include "step/play.h"
+
+namespace fourpiles {
+
+// An amount that was measured, or that a library asks for whatever is computed.
+struct Surrounding {
+  Names names = {};
+  std::string what = {};
+  // PyTorch's allocator gives it to a library, once for each thread that computes; else the driver
+  // does.
+  bool is_allocated = false;
+  std::vector<std::string> architectures = {};         // of devices that have it; none: all …
+  std::vector<std::string> except_architectures = {};  // … but these
+  std::int64_t least_devices = 1;
+  Band bytes = {};
+  std::string source = {};
+};
+
+Result<Surrounding> SurroundingFromJson(const Json& json, std::string_view where);
+
+// Every record of data/surroundings.json.
+std::vector<Surrounding> SurroundingRecords();
+
+// The records are of NVIDIA's devices under PyTorch.
+bool KnowsSurroundings(const Job& job);
+
+// Of the rank whose tape this is, every layer played for itself, with what it holds at its peak.
+// KnowsSurroundings.
+Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak);
+
+}  // namespace fourpiles

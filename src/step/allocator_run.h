@@ -1,0 +1,22 @@
+#pragma once
+
+// A training run as PyTorch's caching allocator sees it: the requests and releases of a tape, step
+// after step.
+
+#include <span>
+#include <vector>
+
+#include "step/caching_allocator.h"
+#include "step/tape.h"
+
+namespace fourpiles {
+
+// Libraries ask first, for what they keep; then the model is loaded, tensor by tensor; then come
+// steps. The optimizer's states are born in the first one, out of what its backward pass left, so
+// that it takes several steps until nothing more is reserved.
+//
+// Every layer of the tape must be played for itself (PlayWhole), as those that an action stands for
+// do not run one after the other.
+std::vector<AllocatorEvent> AllocatorEventsOf(const Tape& tape, std::span<const Bytes> libraries);
+
+}  // namespace fourpiles

@@ -1,0 +1,307 @@
+#include "step/caching_allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace fourpiles {
+namespace {
+
+// The constants of CUDACachingAllocator.cpp, under their names there.
+constexpr std::int64_t kMinBlockSize = 512;
+constexpr std::int64_t kSmallSize = 1 << 20;       // the largest request of the small pool
+constexpr std::int64_t kSmallBuffer = 2 << 20;     // a segment of the small pool
+constexpr std::int64_t kLargeBuffer = 20 << 20;    // a segment of the large pool …
+constexpr std::int64_t kMinLargeAlloc = 10 << 20;  // … for requests below this
+constexpr std::int64_t kRoundLarge = 2 << 20;      // larger ones have a segment, rounded to this
+
+constexpr std::int32_t kNone = -1;
+
+std::int64_t RoundUp(std::int64_t number, std::int64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
+// Between a power of two and the next so many steps (roundup_power2_next_division).
+std::int64_t RoundToDivision(std::int64_t bytes, std::int64_t divisions) {
+  const auto floor = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
+  return RoundUp(bytes, floor / divisions);
+}
+
+// get_allocation_size.
+std::int64_t SegmentBytes(std::int64_t bytes) {
+  if (bytes <= kSmallSize) {
+    return kSmallBuffer;
+  }
+  return bytes < kMinLargeAlloc ? kLargeBuffer : RoundUp(bytes, kRoundLarge);
+}
+
+// A piece of a segment, beside its neighbours there.
+struct Block {
+  std::int64_t bytes = 0;
+  std::int64_t address = 0;
+  std::int32_t previous = kNone;
+  std::int32_t next = kNone;
+  bool is_free = false;
+};
+
+struct Pool {
+  std::int64_t page = 0;       // by which an expandable segment grows
+  std::int64_t remainder = 0;  // the least that is split off a block
+  // Free blocks, by size and then address.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> free = {};
+  std::int32_t last = kNone;  // the last block of its expandable segment
+};
+
+class Allocator {
+ public:
+  explicit Allocator(const AllocatorSettings& settings) : settings_(settings) {
+    const bool expandable = settings.expandable_segments;
+    small_ = {.page = kSmallBuffer, .remainder = kMinBlockSize};
+    large_ = {.page = kLargeBuffer, .remainder = expandable ? kMinBlockSize : kSmallSize + 1};
+  }
+
+  void Allocate(std::int32_t tensor, std::int64_t request);
+  void Free(std::int32_t tensor);
+  const AllocatorPeaks& Peaks() const { return peaks_; }
+
+ private:
+  // What a tensor has; an empty one has no block.
+  struct Holding {
+    bool is_alive = false;
+    std::int64_t request = 0;
+    Pool* pool = nullptr;
+    std::int32_t block = kNone;
+  };
+
+  Block& At(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
+  std::int32_t Add(const Block& block);
+  void SetFree(Pool& pool, std::int32_t block);
+  void Take(Pool& pool, std::int32_t block);
+  std::int32_t BestFit(const Pool& pool, std::int64_t bytes) const;
+  std::int32_t NewSegment(Pool& pool, std::int64_t bytes);
+  std::int32_t Grown(Pool& pool, std::int64_t bytes);
+  void Split(Pool& pool, std::int32_t block, std::int64_t bytes);
+  void Absorb(Pool& pool, std::int32_t block, std::int32_t right);
+  void Reserve(std::int64_t bytes);
+  void ReleaseSegments(Pool& pool);
+
+  AllocatorSettings settings_;
+  Pool small_ = {};
+  Pool large_ = {};
+  std::vector<Block> blocks_ = {};
+  std::vector<std::int32_t> unused_ = {};  // places in blocks_
+  std::vector<Holding> holdings_ = {};     // by tensor
+  std::int64_t next_address_ = 0;
+  std::int64_t requested_ = 0;
+  std::int64_t allocated_ = 0;
+  std::int64_t reserved_ = 0;
+  AllocatorPeaks peaks_ = {};
+};
+
+std::int32_t Allocator::Add(const Block& block) {
+  if (unused_.empty()) {
+    blocks_.push_back(block);
+    return static_cast<std::int32_t>(std::ssize(blocks_) - 1);
+  }
+  const std::int32_t place = unused_.back();
+  unused_.pop_back();
+  At(place) = block;
+  return place;
+}
+
+void Allocator::SetFree(Pool& pool, std::int32_t block) {
+  At(block).is_free = true;
+  pool.free.emplace(std::pair(At(block).bytes, At(block).address), block);
+}
+
+void Allocator::Take(Pool& pool, std::int32_t block) {
+  At(block).is_free = false;
+  pool.free.erase({At(block).bytes, At(block).address});
+}
+
+// get_free_block. A block that could grow is as large as it could become, so any other is better.
+std::int32_t Allocator::BestFit(const Pool& pool, std::int64_t bytes) const {
+  auto fit = pool.free.lower_bound({bytes, 0});
+  if (fit == pool.free.end()) {
+    return kNone;
+  }
+  if (fit->second == pool.last && std::next(fit) != pool.free.end()) {
+    ++fit;
+  }
+  return fit->second;
+}
+
+// alloc_block: of the device, or after what is cached was given back to it.
+void Allocator::Reserve(std::int64_t bytes) {
+  const auto passes = [&] {
+    return settings_.memory && reserved_ + bytes > settings_.memory->value();
+  };
+  if (passes()) {
+    ReleaseSegments(small_);
+    ReleaseSegments(large_);
+  }
+  peaks_.out_of_memory = peaks_.out_of_memory || passes();
+  reserved_ += bytes;
+  peaks_.reserved = std::max(peaks_.reserved, Bytes(reserved_));
+}
+
+// release_cached_blocks: a free block without neighbours is a whole segment.
+void Allocator::ReleaseSegments(Pool& pool) {
+  if (settings_.expandable_segments) {
+    return;
+  }
+  std::erase_if(pool.free, [&](const auto& entry) {
+    const Block& block = At(entry.second);
+    if (block.previous != kNone || block.next != kNone) {
+      return false;
+    }
+    reserved_ -= block.bytes;
+    unused_.push_back(entry.second);
+    return true;
+  });
+}
+
+std::int32_t Allocator::NewSegment(Pool& pool, std::int64_t bytes) {
+  const std::int64_t segment = SegmentBytes(bytes);
+  Reserve(segment);
+  const std::int32_t block = Add({.bytes = segment, .address = next_address_});
+  next_address_ += segment;
+  SetFree(pool, block);
+  return block;
+}
+
+// try_allocate_expandable_block: the free end of the segment becomes large enough.
+std::int32_t Allocator::Grown(Pool& pool, std::int64_t bytes) {
+  // Two segments, so far apart that they do not meet.
+  constexpr std::int64_t kLargeAddress = std::int64_t{1} << 60;
+  const bool has_free_end = pool.last != kNone && At(pool.last).is_free;
+  const std::int64_t growth = RoundUp(bytes - (has_free_end ? At(pool.last).bytes : 0), pool.page);
+  Reserve(growth);
+  if (has_free_end) {
+    Take(pool, pool.last);
+    At(pool.last).bytes += growth;
+  } else {
+    Block block = {.bytes = growth, .address = &pool == &large_ ? kLargeAddress : 0};
+    if (pool.last != kNone) {
+      block.address = At(pool.last).address + At(pool.last).bytes;
+      block.previous = pool.last;
+    }
+    const std::int32_t added = Add(block);
+    if (pool.last != kNone) {
+      At(pool.last).next = added;
+    }
+    pool.last = added;
+  }
+  SetFree(pool, pool.last);
+  return pool.last;
+}
+
+// should_split and alloc_found_block: the tensor has the front, the rest stays free.
+void Allocator::Split(Pool& pool, std::int32_t block, std::int64_t bytes) {
+  const Block whole = At(block);
+  if (whole.bytes - bytes < pool.remainder) {
+    return;
+  }
+  const std::int32_t rest = Add({.bytes = whole.bytes - bytes,
+                                 .address = whole.address + bytes,
+                                 .previous = block,
+                                 .next = whole.next});
+  At(block).bytes = bytes;
+  At(block).next = rest;
+  if (whole.next != kNone) {
+    At(whole.next).previous = rest;
+  }
+  if (pool.last == block) {
+    pool.last = rest;
+  }
+  SetFree(pool, rest);
+}
+
+void Allocator::Allocate(std::int32_t tensor, std::int64_t request) {
+  const auto place = static_cast<std::size_t>(tensor);
+  holdings_.resize(std::max(holdings_.size(), place + 1));
+  CHECK(!holdings_[place].is_alive);
+  holdings_[place] = {.is_alive = true};
+  if (request == 0) {
+    return;
+  }
+  const std::int64_t bytes =
+      RoundedRequest(Bytes(request), settings_.roundup_power2_divisions).value();
+  Pool& pool = bytes <= kSmallSize ? small_ : large_;
+  std::int32_t block = BestFit(pool, bytes);
+  if (block == kNone) {
+    block = settings_.expandable_segments ? Grown(pool, bytes) : NewSegment(pool, bytes);
+  }
+  Take(pool, block);
+  Split(pool, block, bytes);
+  holdings_[place] = {.is_alive = true, .request = request, .pool = &pool, .block = block};
+  requested_ += request;
+  allocated_ += At(block).bytes;
+  peaks_.requested = std::max(peaks_.requested, Bytes(requested_));
+  peaks_.allocated = std::max(peaks_.allocated, Bytes(allocated_));
+}
+
+// try_merge_blocks: `right`, which is free, becomes a part of its left neighbour.
+void Allocator::Absorb(Pool& pool, std::int32_t block, std::int32_t right) {
+  At(block).bytes += At(right).bytes;
+  At(block).next = At(right).next;
+  if (At(block).next != kNone) {
+    At(At(block).next).previous = block;
+  }
+  if (pool.last == right) {
+    pool.last = block;
+  }
+  unused_.push_back(right);
+}
+
+void Allocator::Free(std::int32_t tensor) {
+  const auto place = static_cast<std::size_t>(tensor);
+  CHECK(place < holdings_.size() && holdings_[place].is_alive);
+  const auto [is_alive, request, pool, held] = std::exchange(holdings_[place], {});
+  if (held == kNone) {
+    return;
+  }
+  std::int32_t block = held;
+  requested_ -= request;
+  allocated_ -= At(block).bytes;
+  if (const std::int32_t next = At(block).next; next != kNone && At(next).is_free) {
+    Take(*pool, next);
+    Absorb(*pool, block, next);
+  }
+  if (const std::int32_t before = At(block).previous; before != kNone && At(before).is_free) {
+    Take(*pool, before);
+    Absorb(*pool, before, block);
+    block = before;
+  }
+  SetFree(*pool, block);
+}
+
+}  // namespace
+
+// round_size.
+Bytes RoundedRequest(Bytes request, std::int64_t power2_divisions) {
+  const std::int64_t bytes = request.value();
+  if (power2_divisions > 1 && bytes > kMinBlockSize * power2_divisions) {
+    return Bytes(RoundToDivision(bytes, power2_divisions));
+  }
+  return Bytes(RoundUp(std::max(bytes, kMinBlockSize), kMinBlockSize));
+}
+
+AllocatorPeaks ReplayAllocator(std::span<const AllocatorEvent> events,
+                               const AllocatorSettings& settings) {
+  Allocator allocator(settings);
+  for (const AllocatorEvent& event : events) {
+    if (event.bytes) {
+      allocator.Allocate(event.tensor, event.bytes->value());
+    } else {
+      allocator.Free(event.tensor);
+    }
+  }
+  return allocator.Peaks();
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,57 @@
+#pragma once
+
+// PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp), replayed on sizes alone.
+//
+// Tensors are not given device memory of their own. A request is rounded up and served from the
+// smallest free block that holds it; what the block has too much becomes a free block, where that
+// is worth it. Only where no block is large enough the device is asked for a segment. A freed block
+// merges with its free neighbours in the segment and is kept: what the device has given (reserved)
+// only grows, unless the memory ends. So reserved passes what tensors hold (allocated) by what lies
+// in pieces that fit nothing.
+//
+// Of one stream, as a training step without communication is, in which case PyTorch's "active" is
+// "allocated". Among free blocks of one size PyTorch takes the lowest address; segments are given
+// ascending addresses here.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "fourpiles/units.h"
+
+namespace fourpiles {
+
+// One request, or the release of what one was given.
+struct AllocatorEvent {
+  std::int32_t tensor = 0;  // its number, from 0; of none that is alive
+  // Of the request; not set: it is freed.
+  std::optional<Bytes> bytes = {};
+};
+
+// As PYTORCH_CUDA_ALLOC_CONF sets them.
+struct AllocatorSettings {
+  // One segment a pool, which grows by pages; never a second one.
+  bool expandable_segments = false;
+  // Requests are rounded to so many steps between two powers of two; 0: they are not.
+  std::int64_t roundup_power2_divisions = 0;
+  // What the device can give; not set: anything. Segments that are wholly free go back to it before
+  // the memory ends (not the pages of expandable ones).
+  std::optional<Bytes> memory = {};
+};
+
+struct AllocatorPeaks {
+  Bytes requested = Bytes(0);  // torch.cuda.memory_stats()["requested_bytes.all.peak"]
+  Bytes allocated = Bytes(0);  // torch.cuda.max_memory_allocated(): blocks, as they are rounded
+  Bytes reserved = Bytes(0);   // torch.cuda.max_memory_reserved(): segments
+  // The memory ended: PyTorch raises an error there, the replay goes on as if there were more.
+  bool out_of_memory = false;
+};
+
+// What a request takes: 512 bytes or a multiple.
+Bytes RoundedRequest(Bytes request, std::int64_t power2_divisions = 0);
+
+// A tensor that is freed must be alive.
+AllocatorPeaks ReplayAllocator(std::span<const AllocatorEvent> events,
+                               const AllocatorSettings& settings = {});
+
+}  // namespace fourpiles
