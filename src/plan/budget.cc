@@ -48,6 +48,11 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
                                      job.training.lower_bound ? "a lower bound" : "exact"));
     }
   }
+  if (job.bare_count && NeedsShapes(job.training.optimizer)) {
+    warnings.push_back(job.training.optimizer.names.id +
+                       " keeps other states for matrices than for vectors, and a bare parameter "
+                       "count says nothing of shapes: it is counted as one vector");
+  }
   if (job.training.zero == 0 && job.devices > 1) {
     warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3");
   }

@@ -6,6 +6,7 @@
 #include "base/try.h"
 #include "formats/storage.h"
 #include "step/memory.h"
+#include "step/optimizer_state.h"
 
 namespace fourpiles {
 namespace {
@@ -36,6 +37,7 @@ struct Share {
   std::int64_t elements = 0;
   ElementType type = {};
   std::int64_t ranks = 1;
+  Place place = Place::kDevice;
 };
 Result<void> AddShare(Resident& resident, const Share& share, StorageText text) {
   if (share.elements == 0) {
@@ -45,9 +47,9 @@ Result<void> AddShare(Resident& resident, const Share& share, StorageText text) 
     text.formula = fmt::format("{} ÷ {} ranks", text.formula, share.ranks);
     text.source = kShardSource;
   }
-  TRY(const Storage storage,
-      Sized(share.pile, DivideRoundingUp(Checked(share.elements), share.ranks), share.type,
-            text.what));
+  TRY(Storage storage, Sized(share.pile, DivideRoundingUp(Checked(share.elements), share.ranks),
+                             share.type, text.what));
+  storage.place = share.place;
   resident.Add(storage, std::move(text));
   return {};
 }
@@ -170,12 +172,6 @@ Result<Resident> GradientStorage(const Network& network, const Recipe& recipe, s
 Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
                                    const Optimizer& optimizer, std::int64_t ranks) {
   Resident resident;
-  const auto add = [&](const std::string& what, const NumberFormat& format,
-                       const std::string& source) {
-    return AddTrainable(resident, network,
-                        {.pile = Pile::kOptimizerState, .type = TypeOf(format), .ranks = ranks},
-                        {.what = what, .source = source});
-  };
   // What is kept in float32 anyway needs no copy.
   if (const std::int64_t copied = TrainableCounts(network).by_recipe; recipe.master && copied > 0) {
     TRY_VOID(AddShare(resident,
@@ -188,8 +184,17 @@ Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
                        .source = recipe.source}));
   }
   for (const OptimizerState& state : optimizer.states) {
-    TRY_VOID(add(optimizer.names.id + " " + state.name, state.format.value_or(recipe.states),
-                 optimizer.source));
+    for (const StateAmount& amount : AmountsOf(network, optimizer, state, recipe.states)) {
+      TRY_VOID(AddShare(resident,
+                        {.pile = Pile::kOptimizerState,
+                         .elements = amount.elements,
+                         .type = amount.type,
+                         .ranks = ranks,
+                         .place = amount.place},
+                        {.what = optimizer.names.id + " " + amount.what,
+                         .formula = fmt::format("{} {}", amount.elements, amount.words),
+                         .source = optimizer.source}));
+    }
   }
   if (optimizer.scalars > 0) {
     const std::int64_t tensors = TrainableTensorCount(network);
@@ -226,14 +231,17 @@ Result<Resident> BatchStorages(const Network& network, const Batch& batch,
 Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer,
                               const NumberFormat& format, StepKernels kernels, std::int64_t ranks) {
   Checked elements = 0;
-  if (kernels == StepKernels::kForeach) {
+  if (kernels == StepKernels::kForeach && optimizer.foreach_temporaries) {
     elements = DivideRoundingUp(Checked(TrainableParameterCount(network)), ranks) *
-               optimizer.foreach_temporaries;
-  } else if (kernels == StepKernels::kLoop) {
+               *optimizer.foreach_temporaries;
+  } else if (kernels != StepKernels::kFused) {
     elements = Checked(LargestTrainableTensor(network)) * optimizer.loop_temporaries;
   }
+  // Those of a step that is made in a format of its own have that format.
+  const bool own = !optimizer.states.empty() && optimizer.states.front().scales.block == 0;
+  const ElementType type = TypeOf(own ? optimizer.states.front().format.value_or(format) : format);
   TRY(const Storage storage,
-      Sized(Pile::kWorkspace, elements, TypeOf(format), "the optimizer's temporaries"));
+      Sized(Pile::kWorkspace, elements, type, "the optimizer's temporaries"));
   return storage.bytes.expected;
 }
 
