@@ -109,6 +109,25 @@ Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   return share;
 }
 
+// Of a full training; an adapter's state says little of the recipe.
+Result<std::vector<RecipeReading>> ReadingsOfRecipe(Job job) {
+  std::vector<RecipeReading> readings;
+  if (job.training.recipe_word.empty() || job.training.adapter || job.training.evaluates) {
+    return readings;
+  }
+  job.training.zero = 0;
+  const std::vector<Recipe> recipes = ReadingsOf(job.training.recipe_word);
+  for (const Recipe& recipe : recipes.size() > 1 ? recipes : std::vector<Recipe>()) {
+    job.training.recipe = recipe;
+    TRY(const Bytes state, StateBytes(job));
+    readings.push_back(
+        {.recipe = recipe.names.id,
+         .bytes_per_parameter = static_cast<double>(state.value()) /
+                                static_cast<double>(ParameterCount(job.model.network))});
+  }
+  return readings;
+}
+
 }  // namespace
 
 bool ShapesAreKnown(const Job& job) {
@@ -201,6 +220,7 @@ Result<Budget> PlayedBudget(const Job& job) {
   }
   budget.warnings = WarningsOf(job);
   budget.unknowns = UnknownsOf(job);
+  TRY(budget.readings, ReadingsOfRecipe(job));
   TRY(budget.file, FileShareOf(job));
   return budget;
 }

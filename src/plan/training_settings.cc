@@ -153,6 +153,7 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   TrainingJob training;
   const SetValue recipe = reader.Text("recipe", kDefaultRecipe);
   TRY(training.recipe, FindRecipe(recipe.text, recipe.where));
+  training.recipe_word = reader.Find("recipe") == nullptr ? "" : recipe.text;
   const SetValue optimizer = reader.Text("optimizer", kDefaultOptimizer);
   TRY(training.optimizer, FindOptimizer(optimizer.text, optimizer.where));
   TRY(training.micro_batch_size, reader.Count("micro-batch-size", 1, kSizes));

@@ -152,6 +152,10 @@ Json::Object RecipesJson(std::span<const Recipe> recipes) {
                      {"master", recipe.master ? Json(recipe.master->name) : Json()},
                      {"states", recipe.states.name},
                      {"gradients_live", recipe.gradients_resident ? "resident" : "backward"},
+                     {"gathered", recipe.gathered},
+                     {"loss_scaler", recipe.loss_scaler},
+                     {"float8_copies", recipe.float8_copies},
+                     {"amax_history", OrNull(recipe.amax_history)},
                      {"warning", recipe.warning.empty() ? Json() : Json(recipe.warning)},
                      {"source", recipe.source},
                      {"checked", recipe.checked}});

@@ -54,6 +54,24 @@ Result<void> AddShare(Resident& resident, const Share& share, StorageText text) 
   return {};
 }
 
+// The matrices of the layers, which are those that linear modules multiply by.
+struct LayerMatrices {
+  std::int64_t tensors = 0;
+  std::int64_t elements = 0;
+};
+LayerMatrices MatricesOf(const Network& network) {
+  LayerMatrices matrices;
+  for (const Block& block : network.blocks) {
+    for (const Parameter& parameter : block.parameters) {
+      if (IsNumbered(block) && parameter.shape.size() >= 2) {
+        matrices.tensors += parameter.copies * block.repeat;
+        matrices.elements += ElementsOf(parameter) * block.repeat;
+      }
+    }
+  }
+  return matrices;
+}
+
 // Trainable elements, apart those that are kept in float32 whatever the recipe says.
 struct Counts {
   std::int64_t by_recipe = 0;
@@ -157,6 +175,39 @@ Result<Resident> BufferStorages(const Network& network, const NumberFormat& form
                            .formula = fmt::format("{}", buffer.elements),
                            .source = "a buffer of the module"});
   }
+  return resident;
+}
+
+// Worked: a matrix of 4096 × 4096 with its transpose takes 2 × 16 MiB, and its five tensors (input,
+// weight, output, two gradients) with a history of 1024 and two scales 5 × 1026 × 4 bytes.
+Result<Resident> ScalingStorages(const Network& network, const Recipe& recipe) {
+  constexpr ElementType kFloat8 = {"float8_e4m3fn", 8};
+  constexpr std::int64_t kTensorsOfProduct = 5;
+  Resident resident;
+  const LayerMatrices matrices = MatricesOf(network);
+  TRY_VOID(AddShare(resident,
+                    {.pile = Pile::kActivations,
+                     .elements = matrices.elements * recipe.float8_copies,
+                     .type = kFloat8},
+                    {.what = "float8 copies of weights",
+                     .formula = fmt::format("{} × {} elements of the layers' matrices",
+                                            recipe.float8_copies, matrices.elements),
+                     .source = recipe.source}));
+  const std::int64_t numbers = recipe.amax_history > 0 ? recipe.amax_history + 2 : 0;
+  TRY_VOID(AddShare(resident,
+                    {.pile = Pile::kWeights,
+                     .elements = matrices.tensors * kTensorsOfProduct * numbers,
+                     .type = kFloat32},
+                    {.what = "histories and scales of float8 tensors",
+                     .formula = fmt::format("{} matrices × {} tensors × {}", matrices.tensors,
+                                            kTensorsOfProduct, numbers),
+                     .source = recipe.source}));
+  TRY_VOID(
+      AddShare(resident,
+               {.pile = Pile::kWorkspace, .elements = recipe.loss_scaler ? 3 : 0, .type = kFloat32},
+               {.what = "scaler of the loss",
+                .formula = "scale, growth tracker, found_inf",
+                .source = recipe.source}));
   return resident;
 }
 
