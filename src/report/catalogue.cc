@@ -164,15 +164,14 @@ Json::Object RecipesJson(std::span<const Recipe> recipes) {
 }
 
 std::string OptimizersText(std::span<const Optimizer> optimizers) {
-  std::vector<std::vector<std::string>> rows = {{"optimizer", "keeps for every parameter", ""}};
+  std::vector<std::vector<std::string>> rows = {{"optimizer", "", "keeps for every parameter"}};
   for (const Optimizer& optimizer : optimizers) {
     std::vector<std::string> states;
     for (const OptimizerState& state : optimizer.states) {
       states.push_back(StateText(state));
     }
-    rows.push_back({optimizer.names.id,
-                    states.empty() ? "nothing" : fmt::format("{}", fmt::join(states, ", ")),
-                    optimizer.summary});
+    rows.push_back({optimizer.names.id, optimizer.summary,
+                    states.empty() ? "nothing" : fmt::format("{}", fmt::join(states, ", "))});
   }
   return InColumns(rows, {});
 }
