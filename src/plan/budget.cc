@@ -49,6 +49,11 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
                                      job.training.lower_bound ? "a lower bound" : "exact"));
     }
   }
+  if (job.bare_count && NeedsShapes(job.training.optimizer)) {
+    warnings.push_back(job.training.optimizer.names.id +
+                       " keeps other states for matrices than for vectors, and a bare parameter "
+                       "count says nothing of shapes: it is counted as one vector");
+  }
   if (job.training.zero == 0 && job.devices > 1) {
     warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3");
   }
@@ -135,6 +140,25 @@ Result<Band> AddSurroundings(Budget& budget) {
   }
   AddResident(budget.tape, around);
   return total;
+}
+
+// Of a full training; an adapter's state says little of the recipe.
+Result<std::vector<RecipeReading>> ReadingsOfRecipe(Job job) {
+  std::vector<RecipeReading> readings;
+  if (job.training.recipe_word.empty() || job.training.adapter || job.training.evaluates) {
+    return readings;
+  }
+  job.training.zero = 0;
+  const std::vector<Recipe> recipes = ReadingsOf(job.training.recipe_word);
+  for (const Recipe& recipe : recipes.size() > 1 ? recipes : std::vector<Recipe>()) {
+    job.training.recipe = recipe;
+    TRY(const Bytes state, StateBytes(job));
+    readings.push_back(
+        {.recipe = recipe.names.id,
+         .bytes_per_parameter = static_cast<double>(state.value()) /
+                                static_cast<double>(ParameterCount(job.model.network))});
+  }
+  return readings;
 }
 
 }  // namespace
@@ -229,6 +253,7 @@ Result<Budget> PlayedBudget(const Job& job) {
   }
   budget.warnings = WarningsOf(job);
   budget.unknowns = UnknownsOf(job);
+  TRY(budget.readings, ReadingsOfRecipe(job));
   TRY(budget.file, FileShareOf(job));
   return budget;
 }

@@ -54,6 +54,12 @@ struct Advice {
   std::string costs = {};  // what is lost
 };
 
+// What a recipe comes to, on one device and at full size.
+struct RecipeReading {
+  std::string recipe = {};
+  double bytes_per_parameter = 0;
+};
+
 struct Budget {
   Job job = {};  // with --solve: the solved one
   Tape tape = {};
@@ -81,6 +87,8 @@ struct Budget {
     double times = 0;
   };
   std::optional<FileShare> file = {};
+  // Where the recipe was typed as a word that may mean several: all of them.
+  std::vector<RecipeReading> readings = {};
   std::vector<std::string> unknowns = {};  // what is not in the numbers
   std::vector<std::string> warnings = {};
 };

@@ -25,6 +25,7 @@ std::string_view Word(Unknown unknown);  // as --solve takes it: "batch"
 
 struct TrainingJob {
   Recipe recipe = {};
+  std::string recipe_word = {};  // as typed; empty: the default
   Optimizer optimizer = {};
   std::int64_t micro_batch_size = 1;
   std::int64_t sequence_length = 1;

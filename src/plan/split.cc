@@ -32,8 +32,11 @@ Shares SharesOf(const Job& job) {
 
 namespace {
 
-// Autocast where the weights are kept wider than what is computed in.
+// Autocast where the weights are kept wider than what is computed in, and are not gathered so.
 Numbers NumbersOf(const Recipe& recipe) {
+  if (recipe.gathered) {
+    return {.weights = TypeOf(recipe.compute), .compute = TypeOf(recipe.compute)};
+  }
   return {.weights = TypeOf(recipe.weights),
           .compute = TypeOf(recipe.compute),
           .autocast = StorageBits(recipe.weights) > StorageBits(recipe.compute)};
@@ -69,6 +72,8 @@ Result<std::shared_ptr<const Resident>> TrainingResident(const Job& job, const B
   if (!training.evaluates) {
     TRY(Resident state, TrainedState(job));
     resident.Append(std::move(state));
+    TRY(Resident scaling, ScalingStorages(network, training.recipe));
+    resident.Append(std::move(scaling));
   }
   if (!training.lower_bound) {
     TRY(Resident buffers, BufferStorages(network, training.recipe.weights));

@@ -136,9 +136,11 @@ Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
   }
   TRY(training.recompute, ReadRecompute(reader));
   // Recipes with a master copy come from frameworks whose optimizers are fused kernels (apex,
-  // DeepSpeed FusedAdam); PyTorch's own run over all tensors kernel by kernel on CUDA.
+  // DeepSpeed FusedAdam); PyTorch's own run over all tensors kernel by kernel on CUDA, where an
+  // optimizer has such kernels.
   static constexpr std::array<std::string_view, 3> kKernels = {"loop", "foreach", "fused"};
-  const std::size_t usual = training.recipe.master || training.lower_bound ? 2 : 1;
+  const std::size_t own = training.optimizer.foreach_temporaries ? 1 : 0;
+  const std::size_t usual = training.lower_bound || (own == 1 && training.recipe.master) ? 2 : own;
   TRY(const std::size_t kernels, reader.Word("optimizer-kernels", kKernels, usual));
   training.step_kernels = static_cast<StepKernels>(kernels);
   return {};
@@ -151,6 +153,7 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   TrainingJob training;
   const SetValue recipe = reader.Text("recipe", kDefaultRecipe);
   TRY(training.recipe, FindRecipe(recipe.text, recipe.where));
+  training.recipe_word = reader.Find("recipe") == nullptr ? "" : recipe.text;
   const SetValue optimizer = reader.Text("optimizer", kDefaultOptimizer);
   TRY(training.optimizer, FindOptimizer(optimizer.text, optimizer.where));
   TRY(training.micro_batch_size, reader.Count("micro-batch-size", 1, kSizes));

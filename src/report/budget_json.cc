@@ -120,6 +120,17 @@ Json RanksJson(const Budget& budget) {
   return ranks;
 }
 
+Json ReadingsJson(const Budget& budget) {
+  Json::Array readings;
+  for (const RecipeReading& reading : budget.readings) {
+    readings.emplace_back(
+        Json::Object{{"recipe", reading.recipe},
+                     {"bytes_per_parameter", reading.bytes_per_parameter},
+                     {"assumed", reading.recipe == budget.job.training.recipe.names.id}});
+  }
+  return readings;
+}
+
 Json AdviceJson(const Budget& budget) {
   Json::Array list;
   for (const Advice& advice : budget.advice) {
@@ -166,6 +177,9 @@ Json::Object BudgetJson(const Budget& budget, const BudgetStyle& style) {
       {"worst_rank", budget.worst_rank},
       {"solution", SolutionJson(budget)},
   };
+  if (!budget.readings.empty()) {
+    json.emplace_back("recipe_readings", ReadingsJson(budget));
+  }
   if (serving) {
     json.emplace_back("serving", ServingJson(budget));
     json.emplace_back("ranks", RanksJson(budget));

@@ -95,6 +95,22 @@ std::string TotalWords(const Budget& budget, const BudgetStyle& style) {
                            PrintBytes(total.low, style.unit), PrintBytes(total.high, style.unit));
 }
 
+// "Recipe "bf16" is read as bf16, 8.0 bytes a parameter; it may mean mixed-bf16 (16.0), …"
+std::string ReadingWords(const Budget& budget) {
+  const std::string& assumed = budget.job.training.recipe.names.id;
+  std::string read;
+  std::vector<std::string> others;
+  for (const RecipeReading& reading : budget.readings) {
+    if (reading.recipe == assumed) {
+      read = fmt::format("{}, {:.1f} bytes a parameter", assumed, reading.bytes_per_parameter);
+    } else {
+      others.push_back(fmt::format("{} ({:.1f})", reading.recipe, reading.bytes_per_parameter));
+    }
+  }
+  return fmt::format("Recipe \"{}\" is read as {}; it may mean {}.",
+                     budget.job.training.recipe_word, read, fmt::join(others, ", "));
+}
+
 }  // namespace
 
 std::vector<Pile> PilesOf(const Budget& budget) {
@@ -218,6 +234,9 @@ std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style)
   for (const Advice& advice : budget.advice) {
     remarks.push_back(fmt::format("Saves {}: {} ({}).", PrintBytes(advice.saves, style.unit),
                                   advice.change, advice.costs));
+  }
+  if (!budget.readings.empty()) {
+    remarks.push_back(ReadingWords(budget));
   }
   if (budget.file) {
     remarks.push_back(FileWords(*budget.file, style));

@@ -31,8 +31,47 @@ std::string TotalFrom(const ListedModel& model) {
   return model.record.parameters_verified ? "verified" : "one source";
 }
 
+// The format of its numbers, or of its codes; none: as the recipe has it.
+std::string FormatOfState(const OptimizerState& state) {
+  if (state.code_bits > 0) {
+    return fmt::format("{}-bit codes", state.code_bits);
+  }
+  return state.format ? std::string(state.format->name) : "";
+}
+
+// "exp_avg_sq_row (rows of matrices, float32)".
 std::string StateText(const OptimizerState& state) {
-  return state.format ? fmt::format("{} ({})", state.name, state.format->name) : state.name;
+  std::vector<std::string> words;
+  const bool full = state.shape == StateShape::kFull;
+  if (!full || state.of != ParameterSet::kAll) {
+    words.push_back(full ? "of " + std::string(Name(state.of))
+                         : fmt::format("{} of {}", Name(state.shape), Name(state.of)));
+  }
+  if (const std::string format = FormatOfState(state); !format.empty()) {
+    words.push_back(format);
+  }
+  if (state.scales.block > 0) {
+    words.push_back(fmt::format("blocks of {}", state.scales.block));
+  }
+  if (state.paged_from > 0) {
+    words.push_back("paged");
+  }
+  return words.empty() ? state.name : fmt::format("{} ({})", state.name, fmt::join(words, ", "));
+}
+
+Json OrNull(std::int64_t count) {
+  return count > 0 ? Json(count) : Json();
+}
+
+Json StateJson(const OptimizerState& state) {
+  return Json::Object{{"name", state.name},
+                      {"format", state.format ? Json(state.format->name) : Json()},
+                      {"of", Name(state.of)},
+                      {"shape", Name(state.shape)},
+                      {"code_bits", OrNull(state.code_bits)},
+                      {"block", OrNull(state.scales.block)},
+                      {"least_elements", OrNull(state.scales.least)},
+                      {"paged_from_elements", OrNull(state.paged_from)}};
 }
 
 }  // namespace
@@ -113,6 +152,10 @@ Json::Object RecipesJson(std::span<const Recipe> recipes) {
                      {"master", recipe.master ? Json(recipe.master->name) : Json()},
                      {"states", recipe.states.name},
                      {"gradients_live", recipe.gradients_resident ? "resident" : "backward"},
+                     {"gathered", recipe.gathered},
+                     {"loss_scaler", recipe.loss_scaler},
+                     {"float8_copies", recipe.float8_copies},
+                     {"amax_history", OrNull(recipe.amax_history)},
                      {"warning", recipe.warning.empty() ? Json() : Json(recipe.warning)},
                      {"source", recipe.source},
                      {"checked", recipe.checked}});
@@ -121,15 +164,14 @@ Json::Object RecipesJson(std::span<const Recipe> recipes) {
 }
 
 std::string OptimizersText(std::span<const Optimizer> optimizers) {
-  std::vector<std::vector<std::string>> rows = {{"optimizer", "keeps for every parameter", ""}};
+  std::vector<std::vector<std::string>> rows = {{"optimizer", "", "keeps for every parameter"}};
   for (const Optimizer& optimizer : optimizers) {
     std::vector<std::string> states;
     for (const OptimizerState& state : optimizer.states) {
       states.push_back(StateText(state));
     }
-    rows.push_back({optimizer.names.id,
-                    states.empty() ? "nothing" : fmt::format("{}", fmt::join(states, ", ")),
-                    optimizer.summary});
+    rows.push_back({optimizer.names.id, optimizer.summary,
+                    states.empty() ? "nothing" : fmt::format("{}", fmt::join(states, ", "))});
   }
   return InColumns(rows, {});
 }
@@ -139,13 +181,13 @@ Json::Object OptimizersJson(std::span<const Optimizer> optimizers) {
   for (const Optimizer& optimizer : optimizers) {
     Json::Array states;
     for (const OptimizerState& state : optimizer.states) {
-      states.emplace_back(Json::Object{
-          {"name", state.name}, {"format", state.format ? Json(state.format->name) : Json()}});
+      states.push_back(StateJson(state));
     }
     array.emplace_back(Json::Object{{"id", optimizer.names.id},
                                     {"aliases", TextsJson(optimizer.names.aliases)},
                                     {"summary", optimizer.summary},
                                     {"states", std::move(states)},
+                                    {"rank", OrNull(optimizer.rank)},
                                     {"source", optimizer.source},
                                     {"checked", optimizer.checked}});
   }

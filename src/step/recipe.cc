@@ -1,5 +1,7 @@
 #include "step/recipe.h"
 
+#include <algorithm>
+
 #include "model/record.h"
 #include "model/record_files.h"
 
@@ -9,9 +11,13 @@ std::span<const DataFile> RecipeFiles();  // made from data/ by data/embed.cmake
 
 namespace {
 
-constexpr std::string_view kKeys[] = {"id",     "aliases", "summary",   "weights",        "compute",
-                                      "master", "states",  "gradients", "gradients_live", "warning",
-                                      "source", "checked"};
+constexpr std::string_view kKeys[] = {
+    "id",       "aliases",     "words",         "summary",      "weights",
+    "compute",  "master",      "states",        "gradients",    "gradients_live",
+    "gathered", "loss_scaler", "float8_copies", "amax_history", "warning",
+    "source",   "checked"};
+constexpr Range kFewCopies = {0, 2};
+constexpr Range kHistory = {0, 1 << 16};
 
 // "resident" or "backward".
 bool AreResident(Record& record) {
@@ -31,6 +37,7 @@ Result<Recipe> RecipeFromJson(const Json& json, std::string_view where) {
   Record record(fields);
   Recipe recipe = {
       .names = {.id = record.Text("id"), .aliases = record.Texts("aliases")},
+      .words = record.Texts("words"),
       .summary = record.Text("summary"),
       .weights = record.Format("weights"),
       .compute = record.Format("compute"),
@@ -38,6 +45,10 @@ Result<Recipe> RecipeFromJson(const Json& json, std::string_view where) {
       .master = record.OptionalFormat("master"),
       .states = record.Format("states"),
       .gradients_resident = AreResident(record),
+      .gathered = record.Flag("gathered", false),
+      .loss_scaler = record.Flag("loss_scaler", false),
+      .float8_copies = record.CountOr("float8_copies", 0, kFewCopies),
+      .amax_history = record.CountOr("amax_history", 0, kHistory),
       .warning = record.TextOr("warning", ""),
       .source = record.Text("source"),
       .checked = record.Text("checked"),
@@ -48,6 +59,15 @@ Result<Recipe> RecipeFromJson(const Json& json, std::string_view where) {
 
 std::vector<Recipe> Recipes() {
   return CompiledRecords(RecipeFiles(), RecipeFromJson);
+}
+
+std::vector<Recipe> ReadingsOf(std::string_view word) {
+  std::vector<Recipe> readings = Recipes();
+  std::erase_if(readings, [&](const Recipe& recipe) {
+    return std::ranges::none_of(recipe.words,
+                                [&](const std::string& meant) { return SameName(meant, word); });
+  });
+  return readings;
 }
 
 Result<Recipe> FindRecipe(std::string_view name, std::string_view where) {

@@ -1,5 +1,6 @@
 #include "step/recipe.h"
 
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <string>
@@ -44,7 +45,8 @@ TEST(OptimizerCatalogue, HasSourcesAndNoNameTwice) {
 
 // Bytes a parameter with two states, and how long gradients live: the ZeRO paper, section 3.1
 // (2 + 2 + 12); Megatron-LM's table for its distributed optimizer (18); PyTorch, where gradients
-// and states have the format of the weights (16 and 8).
+// and states have the format of the weights (16 and 8); bitsandbytes, whose 32-bit states are
+// float32 beside bfloat16 weights (12); FSDP, whose shards are float32 (16).
 TEST(RecipeCatalogue, HasTheBytesAParameterOfItsSources) {
   struct Case {
     const char* id;
@@ -54,10 +56,19 @@ TEST(RecipeCatalogue, HasTheBytesAParameterOfItsSources) {
     bool resident;
   };
   const Case cases[] = {
-      {"fp32", 4, 4, 8, false},       {"mixed-fp16", 2, 2, 12, true},
-      {"mixed-bf16", 2, 2, 12, true}, {"amp-fp16", 4, 4, 8, false},
-      {"amp-bf16", 4, 4, 8, false},   {"bf16", 2, 2, 4, false},
-      {"fp16", 2, 2, 4, false},       {"megatron-bf16", 2, 4, 12, true},
+      {"fp32", 4, 4, 8, false},
+      {"mixed-fp16", 2, 2, 12, true},
+      {"mixed-bf16", 2, 2, 12, true},
+      {"amp-fp16", 4, 4, 8, false},
+      {"amp-bf16", 4, 4, 8, false},
+      {"bf16", 2, 2, 4, false},
+      {"fp16", 2, 2, 4, false},
+      {"megatron-bf16", 2, 4, 12, true},
+      {"bf16-fp32-states", 2, 2, 8, false},
+      {"bf16-stochastic", 2, 2, 4, false},
+      {"fsdp-mixed", 4, 4, 8, true},
+      {"fp8-te", 2, 4, 12, true},
+      {"torchao-float8", 4, 4, 8, true},
   };
   ASSERT_EQ(Recipes().size(), std::size(cases));
   for (const Case& c : cases) {
@@ -68,6 +79,11 @@ TEST(RecipeCatalogue, HasTheBytesAParameterOfItsSources) {
     const int master = recipe->master ? Bits(*recipe->master) : 0;
     EXPECT_EQ(master + 2 * Bits(recipe->states), 8 * c.optimizer) << c.id;
     EXPECT_EQ(recipe->gradients_resident, c.resident) << c.id;
+    const std::string words = std::to_string(c.weights + c.gradients + c.optimizer) +
+                              " bytes a parameter with Adam (" + std::to_string(c.weights) + " + " +
+                              std::to_string(c.gradients) + " + " + std::to_string(c.optimizer) +
+                              ")";
+    EXPECT_TRUE(recipe->summary.ends_with(words)) << recipe->summary;
   }
 }
 
@@ -97,10 +113,27 @@ TEST(OptimizerCatalogue, HasTheStatesOfPyTorch) {
                                                      {"rprop", 2},
                                                      {"asgd", 1},
                                                      {"lbfgs", 2}};
-  ASSERT_EQ(Optimizers().size(), states.size());
-  for (const Optimizer& optimizer : Optimizers()) {
-    EXPECT_EQ(optimizer.states.size(), states.at(optimizer.names.id)) << optimizer.names.id;
+  for (const auto& [id, tensors] : states) {
+    const Result<Optimizer> optimizer = FindOptimizer(id);
+    ASSERT_TRUE(optimizer) << id;
+    EXPECT_EQ(optimizer->states.size(), tensors) << id;
+    EXPECT_FALSE(NeedsShapes(*optimizer)) << id;
   }
+}
+
+// What a word assumes is one of its readings, and a word of several is no id of another recipe.
+TEST(RecipeCatalogue, AmbiguousWordsMeanOneOfTheirReadings) {
+  for (const Recipe& recipe : Recipes()) {
+    for (const std::string& word : recipe.words) {
+      const std::string assumed = FindRecipe(word).value().names.id;
+      EXPECT_TRUE(std::ranges::any_of(ReadingsOf(word), [&](const Recipe& reading) {
+        return reading.names.id == assumed;
+      })) << word;
+    }
+  }
+  EXPECT_EQ(ReadingsOf("BF16").size(), 7u);
+  EXPECT_EQ(ReadingsOf("fp16").size(), 3u);
+  EXPECT_TRUE(ReadingsOf("mixed-bf16").empty());
 }
 
 TEST(FindRecipe, SuggestsTheNearestName) {

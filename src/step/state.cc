@@ -6,6 +6,7 @@
 #include "base/try.h"
 #include "formats/storage.h"
 #include "step/memory.h"
+#include "step/optimizer_state.h"
 
 namespace fourpiles {
 namespace {
@@ -36,6 +37,7 @@ struct Share {
   std::int64_t elements = 0;
   ElementType type = {};
   std::int64_t ranks = 1;
+  Place place = Place::kDevice;
 };
 Result<void> AddShare(Resident& resident, const Share& share, StorageText text) {
   if (share.elements == 0) {
@@ -45,11 +47,29 @@ Result<void> AddShare(Resident& resident, const Share& share, StorageText text) 
     text.formula = fmt::format("{} ÷ {} ranks", text.formula, share.ranks);
     text.source = kShardSource;
   }
-  TRY(const Storage storage,
-      Sized(share.pile, DivideRoundingUp(Checked(share.elements), share.ranks), share.type,
-            text.what));
+  TRY(Storage storage, Sized(share.pile, DivideRoundingUp(Checked(share.elements), share.ranks),
+                             share.type, text.what));
+  storage.place = share.place;
   resident.Add(storage, std::move(text));
   return {};
+}
+
+// The matrices of the layers, which are those that linear modules multiply by.
+struct LayerMatrices {
+  std::int64_t tensors = 0;
+  std::int64_t elements = 0;
+};
+LayerMatrices MatricesOf(const Network& network) {
+  LayerMatrices matrices;
+  for (const Block& block : network.blocks) {
+    for (const Parameter& parameter : block.parameters) {
+      if (IsNumbered(block) && parameter.shape.size() >= 2) {
+        matrices.tensors += parameter.copies * block.repeat;
+        matrices.elements += ElementsOf(parameter) * block.repeat;
+      }
+    }
+  }
+  return matrices;
 }
 
 // Trainable elements, apart those that are kept in float32 whatever the recipe says.
@@ -158,6 +178,39 @@ Result<Resident> BufferStorages(const Network& network, const NumberFormat& form
   return resident;
 }
 
+// Worked: a matrix of 4096 × 4096 with its transpose takes 2 × 16 MiB, and its five tensors (input,
+// weight, output, two gradients) with a history of 1024 and two scales 5 × 1026 × 4 bytes.
+Result<Resident> ScalingStorages(const Network& network, const Recipe& recipe) {
+  constexpr ElementType kFloat8 = {"float8_e4m3fn", 8};
+  constexpr std::int64_t kTensorsOfProduct = 5;
+  Resident resident;
+  const LayerMatrices matrices = MatricesOf(network);
+  TRY_VOID(AddShare(resident,
+                    {.pile = Pile::kActivations,
+                     .elements = matrices.elements * recipe.float8_copies,
+                     .type = kFloat8},
+                    {.what = "float8 copies of weights",
+                     .formula = fmt::format("{} × {} elements of the layers' matrices",
+                                            recipe.float8_copies, matrices.elements),
+                     .source = recipe.source}));
+  const std::int64_t numbers = recipe.amax_history > 0 ? recipe.amax_history + 2 : 0;
+  TRY_VOID(AddShare(resident,
+                    {.pile = Pile::kWeights,
+                     .elements = matrices.tensors * kTensorsOfProduct * numbers,
+                     .type = kFloat32},
+                    {.what = "histories and scales of float8 tensors",
+                     .formula = fmt::format("{} matrices × {} tensors × {}", matrices.tensors,
+                                            kTensorsOfProduct, numbers),
+                     .source = recipe.source}));
+  TRY_VOID(
+      AddShare(resident,
+               {.pile = Pile::kWorkspace, .elements = recipe.loss_scaler ? 3 : 0, .type = kFloat32},
+               {.what = "scaler of the loss",
+                .formula = "scale, growth tracker, found_inf",
+                .source = recipe.source}));
+  return resident;
+}
+
 Result<Resident> GradientStorage(const Network& network, const Recipe& recipe, std::int64_t ranks) {
   Resident resident;
   TRY_VOID(
@@ -170,12 +223,6 @@ Result<Resident> GradientStorage(const Network& network, const Recipe& recipe, s
 Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
                                    const Optimizer& optimizer, std::int64_t ranks) {
   Resident resident;
-  const auto add = [&](const std::string& what, const NumberFormat& format,
-                       const std::string& source) {
-    return AddTrainable(resident, network,
-                        {.pile = Pile::kOptimizerState, .type = TypeOf(format), .ranks = ranks},
-                        {.what = what, .source = source});
-  };
   // What is kept in float32 anyway needs no copy.
   if (const std::int64_t copied = TrainableCounts(network).by_recipe; recipe.master && copied > 0) {
     TRY_VOID(AddShare(resident,
@@ -188,8 +235,17 @@ Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
                        .source = recipe.source}));
   }
   for (const OptimizerState& state : optimizer.states) {
-    TRY_VOID(add(optimizer.names.id + " " + state.name, state.format.value_or(recipe.states),
-                 optimizer.source));
+    for (const StateAmount& amount : AmountsOf(network, optimizer, state, recipe.states)) {
+      TRY_VOID(AddShare(resident,
+                        {.pile = Pile::kOptimizerState,
+                         .elements = amount.elements,
+                         .type = amount.type,
+                         .ranks = ranks,
+                         .place = amount.place},
+                        {.what = optimizer.names.id + " " + amount.what,
+                         .formula = fmt::format("{} {}", amount.elements, amount.words),
+                         .source = optimizer.source}));
+    }
   }
   if (optimizer.scalars > 0) {
     const std::int64_t tensors = TrainableTensorCount(network);
@@ -226,14 +282,17 @@ Result<Resident> BatchStorages(const Network& network, const Batch& batch,
 Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer,
                               const NumberFormat& format, StepKernels kernels, std::int64_t ranks) {
   Checked elements = 0;
-  if (kernels == StepKernels::kForeach) {
+  if (kernels == StepKernels::kForeach && optimizer.foreach_temporaries) {
     elements = DivideRoundingUp(Checked(TrainableParameterCount(network)), ranks) *
-               optimizer.foreach_temporaries;
-  } else if (kernels == StepKernels::kLoop) {
+               *optimizer.foreach_temporaries;
+  } else if (kernels != StepKernels::kFused) {
     elements = Checked(LargestTrainableTensor(network)) * optimizer.loop_temporaries;
   }
+  // Those of a step that is made in a format of its own have that format.
+  const bool own = !optimizer.states.empty() && optimizer.states.front().scales.block == 0;
+  const ElementType type = TypeOf(own ? optimizer.states.front().format.value_or(format) : format);
   TRY(const Storage storage,
-      Sized(Pile::kWorkspace, elements, TypeOf(format), "the optimizer's temporaries"));
+      Sized(Pile::kWorkspace, elements, type, "the optimizer's temporaries"));
   return storage.bytes.expected;
 }
 

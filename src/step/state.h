@@ -31,6 +31,10 @@ Result<Resident> WeightStorages(const Network& network, const NumberFormat& form
 // The network's buffers.
 Result<Resident> BufferStorages(const Network& network, const NumberFormat& format);
 
+// What a recipe keeps besides: float8 copies of the layers' matrices, their histories and scales,
+// and the scaler of the loss.
+Result<Resident> ScalingStorages(const Network& network, const Recipe& recipe);
+
 // The gradients of all trainable parameters, at full size.
 Result<Resident> GradientStorage(const Network& network, const Recipe& recipe,
                                  std::int64_t ranks = 1);

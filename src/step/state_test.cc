@@ -55,6 +55,31 @@ TEST(State, BytesAParameterFollowFromTheRecipe) {
   }
 }
 
+// Llama-3.1-8B has 32 layers of 4096 × (4096 + 1024 + 1024 + 4096) and 3 × 4096 × 14336:
+// 218,103,808 in seven matrices. Transformer Engine keeps each and its transpose in float8, and for
+// its five tensors (linear.py: three forward, two backward) 1024 largest values, a scale and its
+// inverse.
+TEST(State, TransformerEngineKeepsCopiesHistoriesAndScales) {
+  const Network network = FindModel("llama-3.1-8b")->network;
+  const Resident kept = ScalingStorages(network, FindRecipe("fp8-te").value()).value();
+  ASSERT_EQ(kept.storages.size(), 2u);
+  EXPECT_EQ(kept.storages[0].bytes.expected, Bytes(2 * 32LL * 218'103'808));
+  EXPECT_EQ(kept.storages[1].bytes.expected, Bytes(4 * 32 * 7 * 5 * 1026));
+}
+
+// torch/amp/grad_scaler.py: the scale, its growth tracker and found_inf, four bytes each. torchao's
+// float8 and plain bfloat16 keep nothing.
+TEST(State, AScalerOfTheLossIsThreeNumbers) {
+  const Network network = FindModel("gpt2")->network;
+  const auto kept = [&](const char* recipe) {
+    return ScalingStorages(network, FindRecipe(recipe).value()).value();
+  };
+  ASSERT_EQ(kept("amp-fp16").storages.size(), 1u);
+  EXPECT_EQ(kept("amp-fp16").storages[0].bytes.expected, Bytes(12));
+  EXPECT_TRUE(kept("torchao-float8").storages.empty());
+  EXPECT_TRUE(kept("bf16").storages.empty());
+}
+
 TEST(State, EqualSharesCoverTheWholeWithLessThanOneElementARankToSpare) {
   const Recipe recipe = FindRecipe("bf16").value();
   for (const std::int64_t parameters : {1, 7, 64, 1000, 999'983}) {
