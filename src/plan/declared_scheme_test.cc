@@ -1,5 +1,6 @@
 #include "plan/declared_scheme.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "plan/solve.h"

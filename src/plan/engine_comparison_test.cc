@@ -33,14 +33,14 @@ TEST(EngineComparison, HasEveryEngineOfTheCatalogue) {
 }
 
 // A token of Llama-3.1-8B is 32 layers × 8 heads × 256 × 2 bytes = 131,072. 8,200 tokens are 513
-// blocks of 16, 129 of 64, and 33 times 256 cells.
+// blocks of 16, 257 of 32, and 33 times 256 cells.
 TEST(EngineComparison, TellsHowFarACacheIsRoundedUp) {
   constexpr std::int64_t kToken = 131072;
   const EngineComparison comparison =
       Compared("llama-3.1-8b", {{"context-length", "8200"}, {"concurrency", "3"}});
   EXPECT_EQ(AnswerOf(comparison, "vllm").cache.of_tokens, Bytes(3 * 8200 * kToken));
   EXPECT_EQ(Beyond(comparison, "vllm"), 3 * 8 * kToken);
-  EXPECT_EQ(Beyond(comparison, "tensorrt-llm"), 3 * 56 * kToken);
+  EXPECT_EQ(Beyond(comparison, "tensorrt-llm"), 3 * 24 * kToken);
   EXPECT_EQ(Beyond(comparison, "llama.cpp"), 3 * 248 * kToken);
   EXPECT_EQ(Beyond(comparison, "sglang"), 0);
   EXPECT_EQ(Beyond(comparison, "transformers"), 0);

@@ -86,11 +86,15 @@ TEST(GgufTensors, LieOnTheDeviceButForTheEmbedding) {
   EXPECT_EQ(HostTensorBytes(gguf, 32, {}).value(), TensorBytes(gguf).value());
 }
 
-// Without the 33rd the output layer stays on the host too.
+// The output layer is the first on the device; in older builds the 33rd.
 TEST(GgufTensors, LieOnTheDeviceLayerByLayer) {
   const GgufTensors gguf = Tensors("llama-3.1-8b", "F16");
-  const auto without_output = DeviceTensorBytes(gguf, 32, {.gpu_layers = 32}).value();
-  EXPECT_EQ(DeviceTensorBytes(gguf, 32, {.gpu_layers = 8}).value() * 4, without_output);
+  const auto bytes = [&](std::int64_t layers, bool output_last) {
+    return DeviceTensorBytes(gguf, 32, {.gpu_layers = layers, .output_last = output_last}).value();
+  };
+  EXPECT_EQ(bytes(8, true) * 4, bytes(32, true));
+  EXPECT_EQ(bytes(1, false), 128256 * 4096 * std::int64_t{2} + 4096 * 4);  // and the last norm
+  EXPECT_EQ(bytes(9, false) - bytes(1, false), bytes(8, true));
 }
 
 // A tied embedding is on the device as the output layer and on the host as the embedding:

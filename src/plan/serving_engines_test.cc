@@ -60,19 +60,18 @@ TEST(ServingEngines, OneGpuLayerIsTheOutputLayer) {
   EXPECT_EQ(weights("2025-09"), 218103808.0 / 32 * 34 + 2 * norm);
 }
 
-// DeepSeek-Coder-V2-Lite at 16,384 cells: 4,320 MiB in a public log before llama.cpp had a latent
-// cache: 27 layers of 16 × (192 + 128).
+// Before llama.cpp had a latent cache: 61 layers of 128 × (192 + 128) elements.
 TEST(ServingEngines, LatentAttentionBeforeItsCache) {
   const auto cache = [](const char* version) {
-    return FigureOf(Served("deepseek-v2-lite", {{"engine", "llama.cpp"},
-                                                {"weights-format", "q4_0"},
-                                                {"context-length", "16384"},
-                                                {"engine-version", version}}),
+    return FigureOf(Served("deepseek-v3", {{"engine", "llama.cpp"},
+                                           {"weights-format", "q4_0"},
+                                           {"context-length", "1024"},
+                                           {"engine-version", version}}),
                     "kv_bytes") /
            kMib;
   };
-  EXPECT_EQ(cache("before-mla"), 4320);
-  EXPECT_EQ(cache("current"), 27.0 * 576 * 2 * 16384 / kMib);
+  EXPECT_EQ(cache("before-mla"), 61.0 * 128 * 320 * 2 * 1024 / kMib);
+  EXPECT_EQ(cache("current"), 61.0 * 576 * 2 * 1024 / kMib);
 }
 
 // transformers makes keys and values of the latent before the cache: 61 × 128 × (192 + 128) × 2.
@@ -91,14 +90,14 @@ TEST(ServingEngines, AWindowMayBeginWithinABlock) {
   EXPECT_NEAR(FigureOf(budget, "max_concurrency"), FigureOf(budget, "blocks") / (256 + 257), 1e-9);
 }
 
-// The sampler's logits are made where the output layer is: of the first stage the step is that of a
-// layer, 8,192 tokens × 28,672 values of gate and up × 2 bytes × the record's factor.
+// The sampler's logits, 1,024 × 128,256 × 4 bytes and copies of them, are made where the output
+// layer is; the first stage has 8,192 tokens of a layer.
 TEST(ServingEngines, LogitsAreOfTheLastStage) {
   const Budget budget =
       Served("llama-3.1-8b",
              {{"engine", "vllm"}, {"pipeline-parallel", "2"}, {"device", "h100-sxm-80gb"}});
   ASSERT_EQ(budget.ranks.size(), 2u);
-  EXPECT_LT(budget.ranks[0].piles.at(Pile::kWorkspace), Bytes(std::int64_t{1} << 30));
+  EXPECT_LT(budget.ranks[0].piles.at(Pile::kWorkspace), Bytes(std::int64_t{2} << 30));
   EXPECT_GT(budget.ranks[1].piles.at(Pile::kWorkspace), Bytes(std::int64_t{3} << 30));
 }
 

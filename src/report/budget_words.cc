@@ -64,8 +64,8 @@ std::string GpuLayersWords(const Budget& budget) {
     return "";
   }
   const std::int64_t all = budget.job.model.network.num_hidden_layers.value_or(0) + 1;
-  return fmt::format(" {} of {} layers fit the device{}, the output layer as one.",
-                     *fit >= all ? "All" : fmt::format("At most {}", *fit), all,
+  return fmt::format(" {}{} layers fit the device{}, the output layer as one.",
+                     *fit >= all ? "All " : fmt::format("At most {} of ", *fit), all,
                      budget.job.devices == 1 ? "" : "s");
 }
 
