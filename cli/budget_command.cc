@@ -1,5 +1,7 @@
 #include "cli/budget_command.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -156,14 +158,32 @@ Result<void> WriteTimelineIfAsked(JobKind kind, const Arguments& arguments, cons
   return WriteTimeline(path, format, whole);
 }
 
-Result<void> AddRequestsIfAsked(const Arguments& arguments, const Job& job, Answer& answer) {
-  if (!arguments.Has("--requests")) {
-    return {};
+Result<std::optional<RequestLengths>> RequestsOf(JobKind kind, const Arguments& arguments) {
+  if (kind != JobKind::kServe || !arguments.Has("--requests")) {
+    return std::nullopt;
   }
-  TRY(const RequestLengths lengths, ReadRequestLengths(std::string(arguments.One("--requests"))));
+  TRY(RequestLengths lengths, ReadRequestLengths(std::string(arguments.One("--requests"))));
+  return std::optional(std::move(lengths));
+}
+
+// Without --context-length that of the longest request, up to the model's.
+void TakeContext(Job& job, const RequestLengths& lengths) {
+  for (Default& unset : job.defaults) {
+    if (unset.key == "context_length") {
+      job.serving.context_length =
+          std::clamp<std::int64_t>(lengths.worst, 1, job.serving.context_length);
+      unset.value = fmt::to_string(job.serving.context_length);
+    }
+  }
+}
+
+Result<void> AddRequests(Answer& answer, const RequestLengths& lengths, const Job& job) {
   TRY(const RequestAnswer requests, AnswerRequests(job, lengths));
   answer.text += RequestAnswerText(lengths, requests);
   answer.json.emplace_back("requests", RequestAnswerJson(lengths, requests));
+  if (requests.share_that_fits < 1) {
+    answer.exit_status = 1;
+  }
   return {};
 }
 
@@ -235,7 +255,11 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   if (kind == JobKind::kServe && AsksEveryEngine(settings)) {
     return AnswerEngines(arguments, settings);
   }
-  TRY(const Job job, MakeJob(kind, model->second.text, settings));
+  TRY(const std::optional<RequestLengths> requests, RequestsOf(kind, arguments));
+  TRY(Job job, MakeJob(kind, model->second.text, settings));
+  if (requests) {
+    TakeContext(job, *requests);
+  }
   if (arguments.Has("--timeline")) {
     TRY_VOID(TimelineFormatOf(arguments.One("--timeline")));
   }
@@ -247,8 +271,8 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
                    .json = BudgetJson(budget, style),
                    .warnings = budget.warnings,
                    .exit_status = IsYes(budget) ? 0 : 1};
-  if (kind == JobKind::kServe) {
-    TRY_VOID(AddRequestsIfAsked(arguments, budget.job, answer));
+  if (requests) {
+    TRY_VOID(AddRequests(answer, *requests, budget.job));
   }
   return answer;
 }

@@ -148,10 +148,9 @@ Result<std::optional<std::int64_t>> SolveServing(const Job& job, const ServingPl
 
 std::vector<ContextRow> ContextTable(const Job& job, const ServingPlan& plan) {
   constexpr std::int64_t kMostRequests = 1024;
-  const std::int64_t longest =
-      job.model.network.max_position_embeddings.value_or(job.serving.context_length);
+  constexpr std::int64_t kNoLimit = std::int64_t{1} << 32;  // of a model that names none
   std::vector<ContextRow> rows;
-  std::int64_t before = longest;
+  std::int64_t before = job.model.network.max_position_embeddings.value_or(kNoLimit);
   for (std::int64_t requests = 1; requests <= kMostRequests; requests *= 2) {
     const auto fits = [&](std::int64_t tokens) {
       return HasRoom(plan, job.device->memory,
@@ -162,6 +161,9 @@ std::vector<ContextRow> ContextTable(const Job& job, const ServingPlan& plan) {
     }
     // More requests never have more tokens each.
     before = fits(before) ? before : LastThatHolds(1, before, fits);
+    if (before == kNoLimit) {  // a state, which does not grow
+      continue;
+    }
     rows.push_back({.concurrency = requests * job.serving.layout.data, .context_length = before});
   }
   return rows;
