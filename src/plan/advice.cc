@@ -66,7 +66,7 @@ std::optional<Job> With(const Job& job, const Candidate& candidate) {
   Job other = job;
   ServingJob& serving = other.serving;
   serving.weights = std::move(read->weights);
-  serving.compute_format = std::move(read->compute_format);
+  serving.compute_format = read->compute_format;
   serving.key_format = read->key_format;
   serving.value_format = read->value_format;
   return other;

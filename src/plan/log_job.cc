@@ -17,9 +17,9 @@ namespace fourpiles {
 namespace {
 
 std::string ValueOr(const std::map<std::string, std::string>& values, const std::string& name,
-                    std::string otherwise = "") {
+                    const std::string& otherwise = "") {
   const auto found = values.find(name);
-  return found == values.end() ? std::move(otherwise) : found->second;
+  return found == values.end() ? otherwise : found->second;
 }
 
 std::int64_t CountOr(const std::map<std::string, std::string>& values, const std::string& name,

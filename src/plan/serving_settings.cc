@@ -180,8 +180,34 @@ tl::unexpected<Error> DoesNotDivide(const SetValue* set, std::string found) {
                      .hint = "leave out --devices or one of the others"});
 }
 
+// llama.cpp has no ranks, and what is searched for is not given.
+Result<void> RefuseLayout(const SettingReader& reader, bool llamacpp, bool searched) {
+  for (const char* const name : {"tensor-parallel", "pipeline-parallel", "expert-parallel"}) {
+    if (const SetValue* set = reader.Find(name); set != nullptr && llamacpp) {
+      return WrongUsage({.where = set->where,
+                         .found = "llama.cpp puts layers on devices",
+                         .expected = "expected --devices alone",
+                         .hint = "leave it out"});
+    }
+  }
+  if (const SetValue* devices = reader.Find("devices"); devices != nullptr && searched) {
+    return WrongUsage({.where = devices->where,
+                       .found = fmt::format("{}, and searched for", devices->text),
+                       .expected = "expected one of the two",
+                       .hint = "leave out --devices or --solve devices"});
+  }
+  return {};
+}
+
+bool SearchesDevices(const SettingReader& reader) {
+  const SetValue* solve = reader.Find("solve");
+  return solve != nullptr && solve->text == Word(Unknown::kDevices);
+}
+
 // Devices that nothing was said of are cut by tensor parallelism; llama.cpp's hold layers.
 Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
+  const bool searched = SearchesDevices(reader);
+  TRY_VOID(RefuseLayout(reader, llamacpp, searched));
   ServingLayout layout;
   TRY(const std::optional<std::int64_t> devices, reader.OptionalCount("devices", kRankCounts));
   TRY(const std::optional<std::int64_t> tensor,
@@ -190,23 +216,6 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
       reader.OptionalCount("pipeline-parallel", kRankCounts));
   TRY(const std::optional<std::int64_t> expert,
       reader.OptionalCount("expert-parallel", kRankCounts));
-  if (llamacpp && (tensor || pipeline || expert)) {
-    const char* name = tensor     ? "tensor-parallel"
-                       : pipeline ? "pipeline-parallel"
-                                  : "expert-parallel";
-    return WrongUsage({.where = reader.Find(name)->where,
-                       .found = "llama.cpp puts layers on devices",
-                       .expected = "expected --devices alone",
-                       .hint = "leave it out"});
-  }
-  const SetValue* solve = reader.Find("solve");
-  const bool searched = solve != nullptr && solve->text == Word(Unknown::kDevices);
-  if (searched && devices) {
-    return WrongUsage({.where = reader.Find("devices")->where,
-                       .found = fmt::format("{}, and searched for", *devices),
-                       .expected = "expected one of the two",
-                       .hint = "leave out --devices or --solve devices"});
-  }
   layout.pipeline = llamacpp ? devices.value_or(1) : pipeline.value_or(1);
   const std::int64_t all = devices.value_or(tensor.value_or(1) * layout.pipeline);
   if (all % layout.pipeline != 0) {
@@ -221,10 +230,10 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
   }
   layout.data = all / replica;
   layout.expert = expert.value_or(1);
-  if (!searched && (layout.tensor * layout.data) % layout.expert != 0) {
-    return DoesNotDivide(
-        reader.Find("expert-parallel"),
-        fmt::format("experts over {} of {} devices", layout.expert, layout.tensor * layout.data));
+  const std::int64_t ranks = layout.tensor * layout.data;
+  if (!searched && ranks % layout.expert != 0) {
+    return DoesNotDivide(reader.Find("expert-parallel"),
+                         fmt::format("experts over {} of {} devices", layout.expert, ranks));
   }
   if (!devices) {
     reader.NoteDefault("devices", fmt::to_string(all));
@@ -254,11 +263,10 @@ Result<void> CheckLayout(const SettingReader& reader, const ServingLayout& layou
   }
   if (!HeadsDivide(network, layout.tensor)) {
     const SetValue* set = reader.Find("tensor-parallel");
-    return WrongUsage(
-        {.where = set == nullptr ? "--devices" : set->where,
-         .found = fmt::format("{} devices cannot share the heads", layout.tensor),
-         .expected = "expected a number that divides the heads, or that they divide",
-         .hint = "for example 2, 4 or 8"});
+    return WrongUsage({.where = set == nullptr ? "--devices" : set->where,
+                       .found = fmt::format("{} devices cannot share the heads", layout.tensor),
+                       .expected = "expected a number that divides the heads, or that they divide",
+                       .hint = "for example 2, 4 or 8"});
   }
   return {};
 }

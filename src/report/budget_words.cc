@@ -160,20 +160,19 @@ std::string Title(const Budget& budget) {
                      DeviceCount(budget));
 }
 
-std::string SettingsWords(const Budget& budget) {
-  if (IsServing(budget)) {
-    const ServingJob& serving = budget.job.serving;
-    std::string words = fmt::format(
-        "weights {}{}{}, cache {}, {} request{} × {} tokens",
-        serving.weights.as_stored ? "as stored" : serving.weights.name,
-        serving.weights.why.empty() ? "" : " ", serving.weights.why,
-        serving.key_format == serving.value_format
-            ? std::string(serving.key_format->name)
-            : fmt::format("{} and {}", serving.key_format->name, serving.value_format->name),
-        serving.concurrency, serving.concurrency == 1 ? "" : "s", TokensOf(serving));
-    return serving.engine ? serving.engine->names.id + ", " + words : words;
-  }
-  const TrainingJob& training = budget.job.training;
+std::string ServingSettingsWords(const ServingJob& serving) {
+  std::string words = fmt::format(
+      "weights {}{}{}, cache {}, {} request{} × {} tokens",
+      serving.weights.as_stored ? "as stored" : serving.weights.name,
+      serving.weights.why.empty() ? "" : " ", serving.weights.why,
+      serving.key_format == serving.value_format
+          ? std::string(serving.key_format->name)
+          : fmt::format("{} and {}", serving.key_format->name, serving.value_format->name),
+      serving.concurrency, serving.concurrency == 1 ? "" : "s", TokensOf(serving));
+  return serving.engine ? serving.engine->names.id + ", " + words : words;
+}
+
+std::string TrainingSettingsWords(const TrainingJob& training) {
   const std::string batch = fmt::format("micro-batch {} × {} tokens", training.micro_batch_size,
                                         training.sequence_length);
   std::string words = fmt::format("recipe {}, ", training.recipe.names.id);
@@ -185,6 +184,11 @@ std::string SettingsWords(const Budget& budget) {
     words += ", adapter " + AdapterSpec(*training.adapter);
   }
   return training.zero == 0 ? words : words + fmt::format(", ZeRO {}", training.zero);
+}
+
+std::string SettingsWords(const Budget& budget) {
+  return IsServing(budget) ? ServingSettingsWords(budget.job.serving)
+                           : TrainingSettingsWords(budget.job.training);
 }
 
 std::string ParameterWords(const Budget& budget) {

@@ -54,7 +54,7 @@ std::string StateText(const OptimizerState& state) {
     words.push_back(fmt::format("blocks of {}", state.scales.block));
   }
   if (state.paged_from > 0) {
-    words.push_back("paged");
+    words.emplace_back("paged");
   }
   return words.empty() ? state.name : fmt::format("{} ({})", state.name, fmt::join(words, ", "));
 }

@@ -99,6 +99,22 @@ constexpr Figure kFigures[] = {
      }},
 };
 
+void AddRow(std::vector<std::vector<std::string>>& rows, const Figure& figure,
+            const EngineComparison& comparison, const BudgetStyle& style) {
+  std::vector<std::string> row = {std::string(figure.name)};
+  bool some = false;
+  for (const EngineAnswer& answer : comparison.answers) {
+    if (answer.budget) {
+      const std::string text = figure.of(answer, style);
+      some = some || !text.empty();
+      row.push_back(text.empty() ? "–" : text);
+    }
+  }
+  if (some) {
+    rows.push_back(std::move(row));
+  }
+}
+
 // A column for each engine that answers, a row for each figure that one of them has.
 std::vector<std::vector<std::string>> FigureRows(const EngineComparison& comparison,
                                                  const BudgetStyle& style) {
@@ -109,18 +125,7 @@ std::vector<std::vector<std::string>> FigureRows(const EngineComparison& compari
     }
   }
   for (const Figure& figure : kFigures) {
-    std::vector<std::string> row = {std::string(figure.name)};
-    bool some = false;
-    for (const EngineAnswer& answer : comparison.answers) {
-      if (answer.budget) {
-        const std::string text = figure.of(answer, style);
-        some = some || !text.empty();
-        row.push_back(text.empty() ? "–" : text);
-      }
-    }
-    if (some) {
-      rows.push_back(std::move(row));
-    }
+    AddRow(rows, figure, comparison, style);
   }
   return rows;
 }

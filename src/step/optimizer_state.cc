@@ -124,33 +124,44 @@ void AddQuantised(Amounts& amounts, const OptimizerState& state, const Alike& al
   }
 }
 
+// Of one parameter, in all layers that have it.
+struct KeptParameter {
+  const Parameter& parameter;
+  std::int64_t layers = 1;
+};
+
+void AddAmounts(Amounts& amounts, const KeptParameter& kept, const Optimizer& optimizer,
+                const OptimizerState& state, const NumberFormat& usual) {
+  const Parameter& parameter = kept.parameter;
+  const Alike alike = {.tensors = parameter.copies * kept.layers,
+                       .size = SizeOf(state.shape, parameter, optimizer.rank)};
+  const bool paged = state.paged_from > 0 && alike.size >= state.paged_from;
+  StateAmount amount = {.what = state.name,
+                        .words = WordsOf(state.shape, optimizer.rank),
+                        .place = paged ? Place::kHost : Place::kDevice,
+                        .elements = alike.tensors * alike.size};
+  if (IsQuantised(state.scales, alike.size)) {
+    AddQuantised(amounts, state, alike, std::move(amount));
+    return;
+  }
+  const std::optional<NumberFormat>& fixed =
+      state.scales.block > 0 ? state.otherwise : state.format;
+  const bool float32 = parameter.float32 && !fixed;
+  amount.words += float32 ? " in float32" : "";
+  amount.type = float32 ? kFloat32 : TypeOf(fixed.value_or(usual));
+  amounts.Add(std::move(amount));
+}
+
 }  // namespace
 
 std::vector<StateAmount> AmountsOf(const Network& network, const Optimizer& optimizer,
                                    const OptimizerState& state, const NumberFormat& usual) {
-  const std::optional<NumberFormat>& fixed =
-      state.scales.block > 0 ? state.otherwise : state.format;
   Amounts amounts;
   for (const Block& block : network.blocks) {
     for (const Parameter& parameter : block.parameters) {
-      if (!parameter.trainable || !Keeps(state.of, block, parameter)) {
-        continue;
+      if (parameter.trainable && Keeps(state.of, block, parameter)) {
+        AddAmounts(amounts, {parameter, block.repeat}, optimizer, state, usual);
       }
-      const Alike alike = {.tensors = parameter.copies * block.repeat,
-                           .size = SizeOf(state.shape, parameter, optimizer.rank)};
-      const bool paged = state.paged_from > 0 && alike.size >= state.paged_from;
-      StateAmount amount = {.what = state.name,
-                            .words = WordsOf(state.shape, optimizer.rank),
-                            .place = paged ? Place::kHost : Place::kDevice,
-                            .elements = alike.tensors * alike.size};
-      if (IsQuantised(state.scales, alike.size)) {
-        AddQuantised(amounts, state, alike, std::move(amount));
-        continue;
-      }
-      const bool float32 = parameter.float32 && !fixed;
-      amount.words += float32 ? " in float32" : "";
-      amount.type = float32 ? kFloat32 : TypeOf(fixed.value_or(usual));
-      amounts.Add(std::move(amount));
     }
   }
   return amounts.Take();
