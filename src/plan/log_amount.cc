@@ -148,6 +148,7 @@ LoggedAmount ReadAmount(std::string_view text, std::size_t at, std::string_view 
   read.amount = {.value = value * factor, .half = half * factor};
   const bool fits = fault == std::errc() && end == last && digits.text.size() <= kMostDigits &&
                     read.amount.value <= static_cast<double>(kLargestAmount) &&
+                    read.amount.half > 0 &&  // digits beyond what a double holds: no amount
                     read.amount.half <= static_cast<double>(kLargestAmount);
   if (!fits || (is_negative && value > 0)) {
     read.state = LoggedAmount::State::kImpossible;
