@@ -194,14 +194,8 @@ void ReadMinimaxM2(GgufSource& gguf) {
   gguf.PutIfKnown("rotary_dim", gguf.OptionalCount("rope.dimension_count"));
 }
 
-// Latent attention. Files made for absorbed weights have the sizes of the latent under key_length
-// and value_length, and those of a head under keys of their own (src/models/deepseek2.cpp).
-void ReadDeepseek(GgufSource& gguf) {
-  constexpr std::int64_t kSigmoid = 2;  // llama_expert_gating_func_type
+void PutLatentRanks(GgufSource& gguf, std::int64_t key) {
   const std::int64_t rotated = gguf.Count("rope.dimension_count", kFactors);
-  const std::int64_t key = gguf.Has("attention.key_length_mla")
-                               ? gguf.Count("attention.key_length_mla", kFactors)
-                               : gguf.Count("attention.key_length", kFactors);
   if (rotated >= key) {
     gguf.Refuse("rope.dimension_count", {.found = std::to_string(rotated),
                                          .expected = fmt::format("expected less than {}", key)});
@@ -210,6 +204,16 @@ void ReadDeepseek(GgufSource& gguf) {
   gguf.Put("kv_lora_rank", gguf.Count("attention.kv_lora_rank"));
   gguf.Put("qk_rope_head_dim", rotated);
   gguf.Put("qk_nope_head_dim", key - rotated);
+}
+
+// Latent attention. Files made for absorbed weights have the sizes of the latent under key_length
+// and value_length, and those of a head under keys of their own (src/models/deepseek2.cpp).
+void ReadDeepseek(GgufSource& gguf) {
+  constexpr std::int64_t kSigmoid = 2;  // llama_expert_gating_func_type
+  const std::int64_t key = gguf.Has("attention.key_length_mla")
+                               ? gguf.Count("attention.key_length_mla", kFactors)
+                               : gguf.Count("attention.key_length", kFactors);
+  PutLatentRanks(gguf, key);
   gguf.Put("v_head_dim", gguf.Has("attention.value_length_mla")
                              ? gguf.Count("attention.value_length_mla", kFactors)
                              : gguf.Count("attention.value_length", kFactors));

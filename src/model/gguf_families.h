@@ -3,6 +3,7 @@
 // One function for each family that a GGUF file can hold: what its keys and tensors say beyond the
 // sizes that all families have. A misfit stays in the source.
 
+#include <cstdint>
 #include <string_view>
 
 #include "model/gguf_source.h"
@@ -55,5 +56,7 @@ void PutExpertCounts(GgufSource& gguf, std::string_view key);
 // Older files lack the key; the tensors tell.
 void PutExpertWidth(GgufSource& gguf, std::string_view key);
 void PutSharedExpertWidth(GgufSource& gguf, std::string_view key);
+// Latent attention: its ranks, and what of a head's keys, `key` long, is rotated.
+void PutLatentRanks(GgufSource& gguf, std::int64_t key);
 
 }  // namespace fourpiles

@@ -184,16 +184,8 @@ void ReadLfm2(GgufSource& gguf) {
 
 // The heads of both kinds of attention are as many.
 void ReadKimiLinear(GgufSource& gguf) {
-  const std::int64_t rotated = gguf.Count("rope.dimension_count", kFactors);
   const std::int64_t key = gguf.Count("attention.key_length_mla", kFactors);
-  if (rotated >= key) {
-    gguf.Refuse("rope.dimension_count", {.found = std::to_string(rotated),
-                                         .expected = fmt::format("expected less than {}", key)});
-  }
-  gguf.PutIfKnown("q_lora_rank", gguf.OptionalCount("attention.q_lora_rank"));
-  gguf.Put("kv_lora_rank", gguf.Count("attention.kv_lora_rank"));
-  gguf.Put("qk_rope_head_dim", rotated);
-  gguf.Put("qk_nope_head_dim", key - rotated);
+  PutLatentRanks(gguf, key);
   gguf.Put("v_head_dim", gguf.Count("attention.value_length_mla", kFactors));
   Json::Array attending;
   std::int64_t number = 0;

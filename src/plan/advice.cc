@@ -43,10 +43,6 @@ constexpr Candidate kCandidates[] = {
      Changed::kCache, false},
 };
 
-bool IsLlamacpp(const Job& job) {
-  return job.serving.engine && job.serving.engine->names.id == "llama.cpp";
-}
-
 std::string_view SettingOf(const Candidate& candidate) {
   return candidate.changed == Changed::kCache ? "kv-format" : "weights-format";
 }
@@ -96,7 +92,7 @@ std::vector<Advice> ServingAdvice(const Budget& budget) {
     return advice;
   }
   for (const Candidate& candidate : kCandidates) {
-    if (candidate.llamacpp != IsLlamacpp(job)) {
+    if (candidate.llamacpp != IsLlamacpp(job.serving)) {
       continue;
     }
     const std::optional<Job> other = With(job, candidate);

@@ -67,6 +67,11 @@ struct ServingJob {
   std::int64_t adapters = 1;
 };
 
+// Its settings and layouts are its own: layers on devices, mixtures of tensors.
+inline bool IsLlamacpp(const ServingJob& serving) {
+  return serving.engine && serving.engine->names.id == "llama.cpp";
+}
+
 // Tokens of a request that the caches hold.
 inline std::int64_t TokensOf(const ServingJob& serving) {
   return serving.context_length + serving.image_tokens;

@@ -21,10 +21,6 @@ constexpr std::string_view kStored = "stored";  // of --weights-format
 constexpr std::string_view kAuto = "auto";      // of --kv-format, in a record
 constexpr Range kRankCounts = {1, 1 << 20};
 
-bool IsLlamacpp(const ServingJob& serving) {
-  return serving.engine && serving.engine->names.id == "llama.cpp";
-}
-
 // Settings of one engine alone, and settings of engines at all.
 struct OwnSetting {
   std::string_view name;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/paged_cache.h"
+
 namespace fourpiles {
 namespace {
 
@@ -10,14 +12,6 @@ Checked WholePages(Checked tokens, std::int64_t page_tokens) {
 }
 
 }  // namespace
-
-Checked SglangCellBytes(std::span<const PagedLayer> layers) {
-  Checked bytes = 0;
-  for (const PagedLayer& layer : layers) {
-    bytes = bytes + TokenBytes(layer);
-  }
-  return bytes;
-}
 
 Checked SglangReservedBytes(const SglangMemory& memory) {
   return ShareOf(memory.available_before_load, 1 - memory.memory_fraction_static);

@@ -5,16 +5,10 @@
 // profile_max_num_token, set_num_token_hybrid; mem_cache/memory_pool.py.
 
 #include <cstdint>
-#include <span>
 
 #include "base/checked.h"
-#include "plan/paged_cache.h"
 
 namespace fourpiles {
-
-// Bytes of one token in all layers, on one rank. Layers with window and without stand apart in the
-// pool, but count alike here.
-Checked SglangCellBytes(std::span<const PagedLayer> layers);
 
 struct SglangMemory {
   Checked available_before_load = 0;

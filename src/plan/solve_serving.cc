@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::int64_t kMostAsked = kSizes.most;
 
-bool IsLlamacpp(const Job& job) {
-  return job.serving.engine && job.serving.engine->names.id == "llama.cpp";
-}
-
 RequestLoad LoadWith(const Job& job, Unknown unknown, std::int64_t value) {
   ServingJob serving = {.context_length = job.serving.context_length,
                         .concurrency = job.serving.concurrency,
@@ -175,7 +171,7 @@ std::optional<Job> WithDevices(const Job& job, std::int64_t devices) {
   other.devices = devices;
   ServingLayout& layout = other.serving.layout;
   const std::int64_t layers = job.model.network.num_hidden_layers.value_or(1);
-  if (IsLlamacpp(job)) {
+  if (IsLlamacpp(job.serving)) {
     layout = {.pipeline = devices};
     return devices <= layers ? std::optional(std::move(other)) : std::nullopt;
   }
