@@ -93,6 +93,9 @@ Network BuildGptBigCode(Record& config);
 Network BuildStableLm(Record& config);
 Network BuildStarcoder2(Record& config);
 
+// litgpt.cc: LitGPT's own, whose settings tell the families apart
+Network BuildLitGpt(Record& config);
+
 // mllama.cc: some layers see an image instead of the words
 Network BuildMllama(Record& config);
 

@@ -51,6 +51,7 @@ constexpr Architecture kArchitectures[] = {
     {"kimi_k2", BuildDeepseekV3},
     {"kimi_linear", BuildKimiLinear},
     {"lfm2", BuildLfm2},
+    {"litgpt", BuildLitGpt},
     {"llama", BuildLlama},
     {"llama4_text", BuildLlama4},
     {"mamba", BuildMamba},

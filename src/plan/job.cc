@@ -6,6 +6,7 @@
 
 #include "base/nearest_name.h"
 #include "base/try.h"
+#include "model/fused_attention.h"
 #include "plan/adapter_setting.h"
 #include "plan/cache.h"
 #include "plan/model_argument.h"
@@ -141,6 +142,9 @@ Result<Job> ReadJob(Job opened, const Settings& settings) {
           WithAdapter(std::move(job.model.network), *adapter, reader.Find(kAdapterSetting)->where));
     }
     TRY(job.training, ReadTraining(reader, job));
+    if (job.training.profile.fuses_queries_keys_values) {
+      job.model.network = WithFusedAttention(std::move(job.model.network));
+    }
     PadVocabulary(job.model.network, job.training.profile.vocabulary_multiple);
     job.training.adapter = adapter;
   }

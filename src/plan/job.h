@@ -11,6 +11,7 @@
 #include "plan/device.h"
 #include "plan/serving_job.h"
 #include "plan/settings.h"
+#include "plan/weight_scheme.h"
 #include "step/optimizer.h"
 #include "step/play.h"
 #include "step/recipe.h"
@@ -40,6 +41,9 @@ struct TrainingJob {
   Recompute recompute = {};
   StepKernels step_kernels = StepKernels::kFused;
   std::optional<LoraAdapter> adapter = {};  // which the model's network has already
+  std::optional<WeightScheme> base = {};    // of frozen linear layers; else as the recipe has it
+  std::string base_format = {};             // its name
+  bool offloads_activations = false;        // to the host, between forward and backward pass
   bool evaluates = false;                   // a forward pass that keeps nothing, instead of a step
   int zero = 0;                             // stage, 0 to 3
 };

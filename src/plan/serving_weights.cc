@@ -47,21 +47,6 @@ Result<void> Add(Resident& resident, std::string_view format, const Amount& amou
   return {};
 }
 
-Result<Resident> OfScheme(const Network& network, const ServedFormat& format) {
-  if (format.scheme->coding == WeightCoding::kPlain) {
-    return WeightStorages(network, format.scheme->plain);
-  }
-  Resident resident;
-  for (const SchemeBytes::Part& part : WeightBytes(network, *format.scheme, 1).parts) {
-    TRY_VOID(Add(resident, part.format, {part.elements, part.bytes},
-                 {.what = fmt::format("weights in {}", part.format),
-                  .formula = fmt::format("matrices of the layers as {}, the rest in {}",
-                                         format.name, format.scheme->plain.name),
-                  .source = "shapes of the architecture; plan/weight_scheme.h"}));
-  }
-  return resident;
-}
-
 Result<Resident> OfMixture(const WeightsOfRank& of, const Mixture& mixture) {
   TRY(const GgufTensors gguf, TensorsOfNetwork(*of.network, mixture.name));
   std::map<std::string_view, Amount> formats;
@@ -207,10 +192,26 @@ Checked LargestModuleElements(const Block& block, std::int64_t hidden) {
 
 }  // namespace
 
+Result<Resident> SchemeWeights(const Network& network, const WeightScheme& scheme,
+                               std::string_view name) {
+  if (scheme.coding == WeightCoding::kPlain) {
+    return WeightStorages(network, scheme.plain);
+  }
+  Resident resident;
+  for (const SchemeBytes::Part& part : WeightBytes(network, scheme, 1).parts) {
+    TRY_VOID(Add(resident, part.format, {part.elements, part.bytes},
+                 {.what = fmt::format("weights in {}", part.format),
+                  .formula = fmt::format("matrices of the layers as {}, the rest in {}", name,
+                                         scheme.plain.name),
+                  .source = "shapes of the architecture; plan/weight_scheme.h"}));
+  }
+  return resident;
+}
+
 Result<Resident> RankWeights(const ServingJob& serving, const WeightsOfRank& of) {
   const ServedFormat& format = serving.weights;
   if (format.scheme) {
-    return OfScheme(*of.network, format);
+    return SchemeWeights(*of.network, *format.scheme, format.name);
   }
   if (format.mixture) {
     return OfMixture(of, *format.mixture);

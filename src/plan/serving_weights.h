@@ -15,6 +15,10 @@ struct WeightsOfRank {
   LayerStage stage = {};
 };
 
+// All weights of a network in a scheme, which is called `name`.
+Result<Resident> SchemeWeights(const Network& network, const WeightScheme& scheme,
+                               std::string_view name);
+
 // In the job's format. `gguf_types` of a mixture are llama.cpp's (gguf_tensors.h), here they stand
 // for every engine that reads GGUF. Errors: bytes past 2^53; a mixture of an architecture that
 // llama.cpp has no names for.

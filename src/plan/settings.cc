@@ -43,15 +43,19 @@ constexpr Setting kSettings[] = {
     {"implementation", "", "NAME", "pytorch, pytorch-2.1, liger, … (default pytorch)", kStep,
      kTraining},
     {"optimizer-kernels", "", "KIND",
-     "loop, foreach or fused: what a step needs for a moment (default: the recipe's)", kStep,
-     kTraining},
+     "loop, foreach, fused, or in-backward, which steps with every gradient as it comes (default: "
+     "the recipe's)",
+     kStep, kTraining},
     {"adapter", "", "SPEC",
      "train low-rank adapters alone: lora:rank=16,targets=all-linear,dropout=0.05, or "
      "targets=q_proj+v_proj",
      kStep, kTraining},
     {"evaluate", "", "", "a forward pass that keeps nothing, instead of a training step", kStep,
      kTrainOnly},
-    {"base-format", "", "FORMAT", "number format of frozen weights", kStep, kTraining, kNotBuilt},
+    {"base-format", "", "FORMAT",
+     "number format of frozen linear layers: nf4, nf4-double, bnb-int8, gptq, awq … (default: the "
+     "recipe's)",
+     kStep, kTraining},
     {"first-step", "", "", "the first step instead of a steady one", kStep, kTraining, kNotBuilt},
 
     {"engine", "", "NAME",
@@ -130,8 +134,7 @@ constexpr Setting kSettings[] = {
     {"expert-parallel", "", "N", "spread the experts over N devices", kPlace, kTraining, kNotBuilt},
     {"expert-parallel", "", "N",
      "spread whole experts over N devices instead of cutting each (default 1)", kPlace, kServing},
-    {"offload", "", "WHAT", "optimizer, parameters or activations to the host", kPlace, kTraining,
-     kNotBuilt},
+    {"offload", "", "WHAT", "activations: to the host until the backward pass", kPlace, kTraining},
 };
 
 // The value of a setting in a job file, as it would be typed; nothing for a flag that is false.

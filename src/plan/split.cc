@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
+#include "plan/serving_weights.h"
 
 namespace fourpiles {
 namespace {
@@ -20,7 +21,8 @@ std::string RankName(std::int64_t ranks) {
 
 // One gradient buffer that is always there: where the recipe has one, and where ZeRO divides it.
 bool GradientsAreResident(const TrainingJob& training) {
-  return training.recipe.gradients_resident || training.zero >= 2;
+  return training.step_kernels != StepKernels::kInBackward &&
+         (training.recipe.gradients_resident || training.zero >= 2);
 }
 
 }  // namespace
@@ -43,6 +45,9 @@ Numbers NumbersOf(const Recipe& recipe) {
 }
 
 GradientUse GradientUseOf(const TrainingJob& training) {
+  if (training.step_kernels == StepKernels::kInBackward) {
+    return GradientUse::kAdded;
+  }
   if (!GradientsAreResident(training)) {
     return GradientUse::kBorn;
   }
@@ -64,11 +69,32 @@ Result<Resident> TrainedState(const Job& job) {
   return state;
 }
 
+Result<Resident> TrainingWeights(const Job& job) {
+  const TrainingJob& training = job.training;
+  const Network& network = job.model.network;
+  return training.base ? SchemeWeights(network, *training.base, training.base_format)
+                       : WeightStorages(network, training.recipe.weights, SharesOf(job).weights);
+}
+
+// Which parameters a product reads as codes.
+std::vector<std::vector<bool>> CodedOf(const Job& job) {
+  std::vector<std::vector<bool>> coded;
+  if (!job.training.base || job.training.base->coding == WeightCoding::kPlain) {
+    return coded;
+  }
+  for (const Block& block : job.model.network.blocks) {
+    std::vector<bool>& of_block = coded.emplace_back();
+    for (const Parameter& parameter : block.parameters) {
+      of_block.push_back(!parameter.routed && !StaysPlain(block, parameter, *job.training.base));
+    }
+  }
+  return coded;
+}
+
 Result<std::shared_ptr<const Resident>> TrainingResident(const Job& job, const Batch& batch) {
   const TrainingJob& training = job.training;
   const Network& network = job.model.network;
-  const Shares shares = SharesOf(job);
-  TRY(Resident resident, WeightStorages(network, training.recipe.weights, shares.weights));
+  TRY(Resident resident, TrainingWeights(job));
   if (!training.evaluates) {
     TRY(Resident state, TrainedState(job));
     resident.Append(std::move(state));
@@ -112,6 +138,8 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
                .activation_format = TypeOf(training.activation_format),
                .gradients = GradientUseOf(training),
                .recompute = training.recompute,
+               .coded = CodedOf(job),
+               .offloads_activations = training.offloads_activations,
                .records = !training.evaluates};
   if (!training.evaluates) {
     TRY(part.step_temporaries,

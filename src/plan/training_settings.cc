@@ -138,11 +138,65 @@ Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
   // Recipes with a master copy come from frameworks whose optimizers are fused kernels (apex,
   // DeepSpeed FusedAdam); PyTorch's own run over all tensors kernel by kernel on CUDA, where an
   // optimizer has such kernels.
-  static constexpr std::array<std::string_view, 3> kKernels = {"loop", "foreach", "fused"};
+  static constexpr std::array<std::string_view, 4> kKernels = {"loop", "foreach", "fused",
+                                                               "in-backward"};
   const std::size_t own = training.optimizer.foreach_temporaries ? 1 : 0;
   const std::size_t usual = training.lower_bound || (own == 1 && training.recipe.master) ? 2 : own;
   TRY(const std::size_t kernels, reader.Word("optimizer-kernels", kKernels, usual));
   training.step_kernels = static_cast<StepKernels>(kernels);
+  return {};
+}
+
+// Of frozen linear layers: bitsandbytes' and the like.
+Result<void> ReadBase(SettingReader& reader, const Job& job, TrainingJob& training) {
+  const SetValue* set = reader.Find("base-format");
+  if (set == nullptr) {
+    return {};
+  }
+  if (TrainableParameterCount(job.model.network) == ParameterCount(job.model.network)) {
+    return WrongUsage({.where = set->where,
+                       .found = "no weight is frozen",
+                       .expected = "expected an adapter, or frozen parts",
+                       .hint = "--adapter lora:rank=16 freezes the rest"});
+  }
+  TRY(WeightScheme scheme, FindWeightScheme(set->text, set->where));
+  if (scheme.coding != WeightCoding::kPlain) {
+    scheme.plain = training.recipe.weights;
+  }
+  scheme.of_frozen = true;
+  scheme.with_output_layer = training.profile.codes_output_layer;
+  training.base = std::move(scheme);
+  training.base_format = set->text;
+  return {};
+}
+
+Result<bool> ReadOffload(const SettingReader& reader) {
+  const SetValue* set = reader.Find("offload");
+  if (set == nullptr || set->text == "activations") {
+    return set != nullptr;
+  }
+  const bool known = set->text == "optimizer" || set->text == "parameters";
+  return WrongUsage({.where = set->where,
+                     .found = fmt::format(
+                         "{} \"{}\"", known ? "not in this version:" : "unknown word", set->text),
+                     .expected = "expected activations"});
+}
+
+// What makes no sense side by side.
+Result<void> CheckTogether(const SettingReader& reader, const TrainingJob& training) {
+  const bool steps_in_backward = training.step_kernels == StepKernels::kInBackward;
+  if (steps_in_backward && (training.gradient_accumulation > 1 || training.zero > 0)) {
+    return WrongUsage({.where = reader.Find("optimizer-kernels")->where,
+                       .found = "a step with every gradient as it comes",
+                       .expected = "expected no gradient accumulation and no ZeRO beside it",
+                       .hint = "--gradient-accumulation 1"});
+  }
+  if (training.base && training.zero == 3) {
+    return WrongUsage({.where = reader.Find("base-format")->where,
+                       .found = "coded weights over ZeRO 3",
+                       .expected = "expected --zero 2 or less",
+                       .hint = "not in this version"});
+  }
   return {};
 }
 
@@ -166,8 +220,11 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   TRY(training.activation_format, reader.Format("activation-format", training.recipe.compute));
   TRY_VOID(ReadImplementation(reader, training));
   training.evaluates = reader.Find("evaluate") != nullptr;
+  TRY_VOID(ReadBase(reader, job, training));
+  TRY(training.offloads_activations, ReadOffload(reader));
   TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));
   training.zero = static_cast<int>(zero);
+  TRY_VOID(CheckTogether(reader, training));
   return training;
 }
 

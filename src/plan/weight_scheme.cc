@@ -195,6 +195,17 @@ Result<WeightScheme> WithNumbers(WeightScheme scheme, std::string_view numbers,
   return scheme;
 }
 
+// The output layer's own weight.
+bool IsOutputWeight(const Block& block, const Parameter& parameter) {
+  const auto reads = [&](const Operator& op) {
+    return op.kind == OperatorKind::kLoss && !op.parameters.empty() &&
+           op.parameters.front().block < 0 &&
+           &block.parameters[static_cast<std::size_t>(op.parameters.front().parameter)] ==
+               &parameter;
+  };
+  return std::ranges::any_of(block.operators, reads);
+}
+
 // Whether the module's path has all of one of these in a row.
 bool HasModule(std::string_view path, const std::vector<std::string>& modules) {
   const std::string dotted = fmt::format(".{}.", path);
@@ -235,6 +246,12 @@ bool StaysPlain(const Block& block, const Parameter& parameter, const WeightSche
   }
   if (scheme.coding == WeightCoding::kMxfp4 && !parameter.routed) {
     return true;
+  }
+  if (scheme.of_frozen && parameter.trainable) {
+    return true;
+  }
+  if (scheme.with_output_layer && IsOutputWeight(block, parameter)) {
+    return false;
   }
   const std::string& name = parameter.name;
   const std::size_t least = parameter.routed && name.find("{}") == std::string::npos ? 3 : 2;

@@ -44,6 +44,11 @@ struct WeightScheme {
   std::int64_t group_size = 128;  // of GPTQ, AWQ and packed integers
   // Modules that stay plain besides: a module's path or the end of one, "self_attn", "mlp.gate".
   std::vector<std::string> plain_modules = {};
+  // Parameters that are trained stay plain as well.
+  bool of_frozen = false;
+  // The output layer is coded too (Lightning Fabric, plugins/precision/bitsandbytes.py, which
+  // replaces every linear layer).
+  bool with_output_layer = false;
 };
 
 // The scheme of that name: a format ("bfloat16", "bf16", "fp16" …), "fp8", "fp8-channel",

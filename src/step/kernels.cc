@@ -24,6 +24,9 @@ constexpr KernelKind kReduce = {"sum", "derivatives.yaml: sum keeps nothing"};
 constexpr KernelKind kDropout = {"dropout", "derivatives.yaml: native_dropout keeps the mask"};
 constexpr KernelKind kMask = {"mask", "derivatives.yaml: masked_fill and where keep the mask"};
 constexpr KernelKind kLinear = {"linear", "derivatives.yaml: addmm keeps mat1 and mat2"};
+constexpr KernelKind kCodedLinear = {
+    "linear of codes",
+    "bitsandbytes, autograd/_functions.py, MatMul4Bit: the weight as numbers, for a moment"};
 constexpr KernelKind kMatMul = {"matmul", "derivatives.yaml: bmm keeps self and mat2"};
 constexpr KernelKind kSoftmax = {"softmax", "derivatives.yaml: _softmax keeps result"};
 constexpr KernelKind kConvolution = {"convolution",
@@ -106,6 +109,10 @@ ConvolutionWork WorkOnProcessor(const Tensor& x, const Tensor& weight, const Sha
 
 void Kernels::SetPlace(std::int32_t action, std::int32_t op) {
   place_ = {.action = action, .op = op};
+}
+
+Moment Kernels::Now() const {
+  return memory_.NowMoment();
 }
 
 void Kernels::Begin(const KernelKind& kind) {
@@ -354,18 +361,40 @@ Tensor Kernels::CastWeight(const Tensor& weight) {
   return cast;
 }
 
+// The numbers are there while the product runs, and again for the gradient of its input.
+Tensor Kernels::CodedLinear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            std::int64_t out) {
+  const bool casts = framework_.codes_are_of_float16 && x.type.name != "float16";
+  Checked bytes = StorageBytes(weight.shape.Elements(), x.type.bits);
+  bytes = casts ? bytes + StorageBytes(weight.shape.Elements(), 16) : bytes;
+  Begin(kCodedLinear);
+  const Tensor numbers = graph_.New(ShapeOf({OrLargest(bytes)}), kByte, "numbers");
+  Tensor output = graph_.New(x.shape.WithLast(out), x.type);
+  graph_.Record(output, {{x}, {bias}}, {}, bytes);
+  if (framework_.coded_product_keeps_input && output.RequiresGradient()) {
+    memory_.Keep(x.storage);
+    memory_.LetGo(x.storage);
+    held_inputs_.push_back(x);
+  }
+  return output;
+}
+
 Tensor Kernels::Linear(Tensor x, const Tensor& weight, const Tensor& bias, std::int64_t out) {
   Tensor cast_weight = weight;
   Tensor cast_bias = bias;
   if (numbers_.autocast) {
     x = Cast(std::move(x), numbers_.compute);
-    cast_weight = CastWeight(weight);
+    cast_weight = IsCoded(weight.type) ? weight : CastWeight(weight);
     cast_bias = CastWeight(bias);
+  }
+  if (IsCoded(weight.type)) {
+    return CodedLinear(x, weight, cast_bias, out);
   }
   const Gradient of_weight =
       framework_.direct_gradients == DirectGradients::kLinear ? Gradient::kDirect : Gradient::kNew;
-  return Fused(kLinear, x.shape.WithLast(out), x.type, {{x}, {cast_weight, of_weight}, {cast_bias}},
-               {If(cast_weight.RequiresGradient(), x), If(x.RequiresGradient(), cast_weight)});
+  return Fused(
+      kLinear, x.shape.WithLast(out), x.type, {{x}, {cast_weight, of_weight}, {cast_bias}},
+      {If(cast_weight.RequiresGradient(), Stored(x)), If(x.RequiresGradient(), cast_weight)});
 }
 
 Tensor Kernels::MatMul(Tensor a, Tensor b, const Shape& shape) {
@@ -374,7 +403,7 @@ Tensor Kernels::MatMul(Tensor a, Tensor b, const Shape& shape) {
     b = Cast(std::move(b), numbers_.compute);
   }
   return Fused(kMatMul, shape, a.type, {{a}, {b}},
-               {If(b.RequiresGradient(), a), If(a.RequiresGradient(), b)});
+               {If(b.RequiresGradient(), Stored(a)), If(a.RequiresGradient(), Stored(b))});
 }
 
 Tensor Kernels::Softmax(Tensor x) {

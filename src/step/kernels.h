@@ -56,6 +56,16 @@ struct Framework {
   int recompute_level = 0;
   // Convolutions run on the processor, whose kernels reorder or unfold their tensors.
   bool on_processor = false;
+  // A product with a coded weight keeps its input, which no gradient needs, and not as autograd
+  // keeps tensors but in a field of its node: it is let go of with the graph, when the loss of the
+  // next micro-batch takes the place of this one's (bitsandbytes 0.41, autograd/_functions.py,
+  // MatMul4Bit: ctx.tensors).
+  bool coded_product_keeps_input = false;
+  // Codes become float16 numbers first, which are then cast (bitsandbytes 0.41, nn/modules.py,
+  // Params4bit; Lightning Fabric, plugins/precision/bitsandbytes.py).
+  bool codes_are_of_float16 = false;
+  // The training loop holds the logits until those of the next micro-batch are there.
+  bool loop_holds_logits = false;
 };
 
 // The number formats of one step.
@@ -65,6 +75,14 @@ struct Numbers {
   bool autocast = false;           // weights and inputs are cast to it where they are used
 };
 
+// As it is, not what it is made of: what a kernel that is not elementwise reads in the backward
+// pass stands in memory then anyway, so torch.compile keeps it
+// (functorch/_functorch/partitioners.py, ban_recompute_materialized_backward).
+inline Tensor Stored(Tensor x) {
+  x.made_of = {};
+  return x;
+}
+
 class Kernels {
  public:
   Kernels(Memory& memory, Autograd& graph, const Framework& framework, const Numbers& numbers)
@@ -72,6 +90,7 @@ class Kernels {
 
   // NOLINTNEXTLINE(readability-identifier-naming): an accessor
   const Framework& framework() const { return framework_; }
+  Moment Now() const;
   const Numbers& numbers() const { return numbers_; }  // NOLINT(readability-identifier-naming)
 
   // The action and the operator of its block that kernels run for from now on.
@@ -143,12 +162,16 @@ class Kernels {
 
   void RequireGradient(Tensor& x) { x.edge = graph_.NewEnd(); }
 
+  // The inputs that nodes hold in fields of their own, since this was last asked.
+  std::vector<Tensor> TakeHeldInputs() { return std::exchange(held_inputs_, {}); }
+
   // Casts of weights live until the forward pass ends.
   void ForgetCasts() { casts_.clear(); }
 
  private:
   void Begin(const KernelKind& kind);
   Tensor CastWeight(const Tensor& weight);
+  Tensor CodedLinear(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t out);
 
   Memory& memory_;
   Autograd& graph_;
@@ -156,6 +179,7 @@ class Kernels {
   const Numbers& numbers_;
   Kernel place_ = {};
   std::map<std::int32_t, Tensor> casts_ = {};  // of weights, by their edge
+  std::vector<Tensor> held_inputs_ = {};
 };
 
 }  // namespace fourpiles

@@ -29,6 +29,11 @@ inline constexpr ElementType kFloat32 = {"float32", 32};
 inline constexpr ElementType kInt64 = {"int64", 64};
 inline constexpr ElementType kBool = {"bool", 8};
 inline constexpr ElementType kByte = {"uint8", 8};
+// Of a frozen weight that is kept as codes and scales, which a product makes numbers of again.
+inline constexpr ElementType kCodes = {"codes", 4};
+inline bool IsCoded(const ElementType& type) {
+  return type.name == kCodes.name;
+}
 ElementType TypeOf(const NumberFormat& format);
 
 inline constexpr std::int32_t kNothing = -1;
@@ -41,6 +46,7 @@ class Memory {
   // The kernel that runs now; everything allocated until the next one is born at its moment.
   void Begin(const Kernel& kernel);
   const Kernel& Now() const { return tape_.moments.back(); }
+  Moment NowMoment() const { return std::ssize(tape_.moments) - 1; }
 
   // A new storage with one holder. Sizes past 2^53 bytes are remembered, see Overflow().
   std::int32_t Allocate(const Shape& shape, const ElementType& type, Pile pile, const char* slot);

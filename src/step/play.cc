@@ -103,6 +103,9 @@ class Player {
   Result<Tape> Finished();
   void BeginForward();
   Tensor HandedOver(std::int32_t number);
+  PassTensors HeldOver();
+  void AddHeldBefore(const Tensor& held, Moment end);
+  void HoldOverTheStep();
 
   const Block& BlockOf(const Action& action) const { return network_.blocks[Index(action.block)]; }
 
@@ -118,6 +121,8 @@ class Player {
   std::vector<Region> regions_ = {};
   std::int64_t waiting_regions_ = 0;  // that have not run again yet
   Tensor hidden_ = {};                // what the last block put out
+  std::vector<Tensor> held_inputs_ = {};
+  Moment first_logits_made_ = -1;
   // Of every forward action that has not run backward, in order.
   struct Passed {
     std::int32_t first_node = 0;
@@ -185,14 +190,51 @@ Result<Tape> Player::Run() {
   return Finished();
 }
 
+// What the training loop holds from one micro-batch to the next.
+PassTensors Player::HeldOver() {
+  return profile_.framework.loop_holds_logits
+             ? PassTensors{.logits = pass_.logits, .logits_made = pass_.logits_made}
+             : PassTensors();
+}
+
+// A step begins as the one before it ended: what was held then is there until the first
+// micro-batch of this one has its own.
+void Player::AddHeldBefore(const Tensor& held, Moment end) {
+  Storage before = memory_.At(held.storage);
+  before.born = 0;
+  before.dies = end;
+  before.kept = -1;
+  tape_.storages.push_back(before);
+}
+
+void Player::HoldOverTheStep() {
+  if (tape_.forward_ends.empty()) {
+    return;
+  }
+  const Moment end = tape_.forward_ends.front();
+  for (const Tensor& logits : HeldOver().logits) {
+    AddHeldBefore(logits, std::min(first_logits_made_ + 1, end));
+  }
+  if (part_.holds_over_steps) {
+    for (const Tensor& input : held_inputs_) {
+      AddHeldBefore(input, end);
+    }
+  }
+}
+
 // What still waits is let go of.
 Result<Tape> Player::Finished() {
+  HoldOverTheStep();
   hidden_ = {};
   pass_ = {};
+  held_inputs_ = {};
   kernels_.ForgetCasts();
   TRY(Tape tape, Completed(std::move(tape_), memory_));
   if (profile_.allocates_once) {
     AllocateOnce(tape);
+  }
+  if (part_.offloads_activations) {
+    OffloadActivations(tape);
   }
   return tape;
 }
@@ -205,7 +247,9 @@ Tensor Player::ParameterTensor(const Action& action, const ParameterUse& use, st
   const Block& block = network_.blocks[Index(number)];
   const Parameter& parameter = block.parameters[Index(use.parameter)];
   Tensor tensor;
-  tensor.type = parameter.float32 ? kFloat32 : part_.numbers.weights;
+  const bool coded = !part_.coded.empty() && part_.coded[Index(number)][Index(use.parameter)];
+  const ElementType plain = coded ? kCodes : part_.numbers.weights;
+  tensor.type = parameter.float32 ? kFloat32 : plain;
   CHECK(parameter.shape.size() <= tensor.shape.lengths.size());
   tensor.shape.rank = static_cast<int>(parameter.shape.size());
   std::ranges::copy(parameter.shape, tensor.shape.lengths.begin());
@@ -352,7 +396,7 @@ void Player::Forward(std::int32_t number) {
 void Player::BeginForward() {
   if (std::exchange(backward_, false)) {
     hidden_ = {};
-    pass_ = {};
+    pass_ = HeldOver();
   }
 }
 
@@ -365,9 +409,11 @@ void Player::BeginBackward(std::int32_t number) {
   }
   kernels_.ForgetCasts();
   if (waiting_regions_ == 0) {
-    pass_ = {.logits = pass_.logits};
+    pass_ = {.logits = pass_.logits, .logits_made = pass_.logits_made};
   }
+  held_inputs_ = kernels_.TakeHeldInputs();
   memory_.EndForward();
+  first_logits_made_ = first_logits_made_ < 0 ? pass_.logits_made : first_logits_made_;
   Begin(number, kSeed);
   if (hidden_.RequiresGradient()) {
     graph_.Accumulate(hidden_.edge, graph_.New(hidden_.shape, hidden_.type, "gradient"));
@@ -418,9 +464,10 @@ std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
   graph_.Backward(first_node, running_, [this](std::int32_t inner, Tensor inner_gradient) {
     return Replay(inner, std::move(inner_gradient));
   });
-  if (--waiting_regions_ == 0) {
-    pass_ = {.logits = pass_.logits};  // the last to need what all layers share
+  if (--waiting_regions_ == 0) {  // the last to need what all layers share
+    pass_ = {.logits = pass_.logits, .logits_made = pass_.logits_made};
   }
+  kernels_.TakeHeldInputs();  // of a graph that is gone
   std::vector<Tensor> gradients;
   for (const std::int32_t end : ends) {
     if (end != kNothing) {
@@ -432,7 +479,7 @@ std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
 
 void Player::Step(std::int32_t number) {
   hidden_ = {};
-  pass_ = {};
+  pass_ = HeldOver();
   Begin(number, kStep);
   if (part_.step_temporaries != Bytes(0)) {
     const Tensor temporaries =

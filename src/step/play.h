@@ -47,6 +47,12 @@ struct Part {
   ElementType activation_format = kFloat32;  // of a lower bound
   GradientUse gradients = GradientUse::kBorn;
   Recompute recompute = {};
+  // Frozen parameters that are kept as codes, by block and parameter; empty: none.
+  std::vector<std::vector<bool>> coded = {};
+  // What layers keep for the backward pass stands on the host until then.
+  bool offloads_activations = false;
+  // The micro-batch before may have been as long: what is held from one to the next counts in full.
+  bool holds_over_steps = true;
   // False: nothing is kept for a backward pass, as under torch.no_grad().
   bool records = true;
   Bytes step_temporaries = Bytes(0);  // of the optimizer

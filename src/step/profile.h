@@ -35,6 +35,10 @@ struct Profile {
   // The rows of the vocabulary's weights are padded to a multiple of this (PadVocabulary).
   std::int64_t vocabulary_multiple = 1;
   bool allocates_once = false;  // all its memory, before the first step
+  // Frozen weights that are kept as codes: the output layer's too.
+  bool codes_output_layer = false;
+  // Queries, keys and values of a layer come from one linear layer, whatever the checkpoint has.
+  bool fuses_queries_keys_values = false;
   // Of every numbered layer its output is kept, and nothing else is counted: the least that any
   // implementation keeps. Rules are not used.
   bool lower_bound = false;

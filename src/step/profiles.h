@@ -14,6 +14,8 @@ Profile PyTorch21();
 Profile PyTorch113OnCpu();
 Profile PyTorchCompile();
 Profile Liger();
+Profile Torchtune();
+Profile TorchtuneCompile();
 
 // profiles_frameworks.cc
 Profile Megatron();

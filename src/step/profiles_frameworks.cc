@@ -101,9 +101,15 @@ Profile LitGpt() {
                          "LitGPT, litgpt/model.py, lora.py, rmsnorm.py, utils.py; Lightning "
                          "Fabric, plugins/precision/half.py",
                      // cos and sin are buffers of the model.
-                     .framework = {.mean_keeps_input = true, .rotary_casts_per_use = true},
-                     .attention = {nullptr, SdpaAttentionRule, nullptr},
-                     .loss = {nullptr, nullptr, LitGptLossRule}};
+                     .framework = {.mean_keeps_input = true,
+                                   .rotary_casts_per_use = true,
+                                   .coded_product_keeps_input = true,
+                                   .codes_are_of_float16 = true,
+                                   .loop_holds_logits = true},
+                     .attention = {EagerAttentionRule, LitGptAttentionRule, nullptr},
+                     .loss = {nullptr, nullptr, LitGptLossRule},
+                     .codes_output_layer = true,
+                     .fuses_queries_keys_values = true};
   SetRules(profile, {{OperatorKind::kEmbedding, EmbeddingRule},
                      {OperatorKind::kLinear, LitGptLinearRule},
                      {OperatorKind::kLayerNorm, LayerNormRule},
@@ -111,7 +117,7 @@ Profile LitGpt() {
                      {OperatorKind::kRotary, LitGptRotaryRule},
                      {OperatorKind::kSplit, SplitRule},
                      {OperatorKind::kConcat, ConcatRule},
-                     {OperatorKind::kAttention, SdpaAttentionRule},
+                     {OperatorKind::kAttention, LitGptAttentionRule},
                      {OperatorKind::kActivation, ActivationRule},
                      {OperatorKind::kGate, ComposedGateRule},
                      {OperatorKind::kMultiply, MultiplyRule},

@@ -101,6 +101,28 @@ Profile Liger() {
   return profile;
 }
 
+// torchtune's modules keep what those of transformers do (torchtune/modules/rms_norm.py,
+// attention.py, feed_forward.py); its training loop holds no logits.
+Profile Torchtune() {
+  Profile profile = PyTorch();
+  profile.name = "torchtune";
+  profile.summary = "torchtune of 2024, run operator by operator";
+  profile.source = "torchtune 0.4, modules and recipes";
+  return profile;
+}
+
+// Layers are compiled one by one, and of the losses the chunked one alone
+// (torchtune/training/_compile.py, recipes/full_finetune_single_device.py).
+Profile TorchtuneCompile() {
+  Profile profile = PyTorchCompile();
+  profile.name = "torchtune-compile";
+  profile.summary = "torchtune of 2024 with compile=True";
+  profile.source = "torchtune 0.4, training/_compile.py; pytorch-compile";
+  SetRule(profile, OperatorKind::kLoss, EagerLossRule);
+  profile.loss = {EagerLossRule, nullptr, ChunkedLossRule};
+  return profile;
+}
+
 // A model of what the partitioner decides, not a run of it: see rules_compile.cc.
 Profile PyTorchCompile() {
   Profile profile = PyTorch();

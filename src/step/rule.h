@@ -28,6 +28,7 @@ struct PassTensors {
   Tensor mask = {};  // added to the scores of attention
   // Where they are returned beside the loss: to the end of the backward pass.
   std::vector<Tensor> logits = {};
+  Moment logits_made = -1;  // those of the micro-batch before are let go of
   // Buffers that all layers write to, where the framework has such (llm.c).
   Tensor activated = {};
   Tensor normed = {};

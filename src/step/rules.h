@@ -77,6 +77,7 @@ void LstmRule(Stage& stage, const Operator& op);
 
 // rules_compile.cc
 void CompiledLossRule(Stage& stage, const Operator& op);
+void EagerLossRule(Stage& stage, const Operator& op);
 
 // rules_megatron.cc
 void InPlaceDropoutRule(Stage& stage, const Operator& op);
@@ -93,6 +94,7 @@ void LlmcLossRule(Stage& stage, const Operator& op);
 // rules_litgpt.cc
 void LitGptLinearRule(Stage& stage, const Operator& op);
 void LitGptRmsNormRule(Stage& stage, const Operator& op);
+void LitGptAttentionRule(Stage& stage, const Operator& op);
 void LitGptRotaryRule(Stage& stage, const Operator& op);
 void LitGptLossRule(Stage& stage, const Operator& op);
 

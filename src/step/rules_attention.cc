@@ -208,6 +208,9 @@ void Flash(Stage& stage, const Operator& op, Tensor q, Tensor k, Tensor v) {
     k = stage.kernels.Cast(std::move(k), numbers.compute);
     v = stage.kernels.Cast(std::move(v), numbers.compute);
   }
+  q = Stored(std::move(q));
+  k = Stored(std::move(k));
+  v = Stored(std::move(v));
   const Tensor sink = stage.Parameter(op, 0);
   const Tensor sums = stage.kernels.Constant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
                                              kFloat32, "logsumexp");

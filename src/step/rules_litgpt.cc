@@ -59,10 +59,20 @@ void LitGptRotaryRule(Stage& stage, const Operator& op) {
   stage.PutValue(output, stage.kernels.Copy(stage.TakeValue(output)));
 }
 
+// The kernel writes heads outside a token, as the concatenated queries lie, so that they are copied
+// back inside (litgpt/model.py, CausalSelfAttention: y.reshape).
+void LitGptAttentionRule(Stage& stage, const Operator& op) {
+  SdpaAttentionRule(stage, op);
+  if (!op.eager) {
+    const Value output = op.outputs.front();
+    stage.PutValue(output, stage.kernels.Copy(stage.TakeValue(output)));
+  }
+}
+
 // Logits of 128 tokens at a time (lm_head_chunk_size) are in float32 when they leave the model
 // (lightning/fabric/plugins/precision/half.py, convert_output), and the training loop holds them
-// until the step is over; each chunk has a cross entropy of its own (utils.py,
-// chunked_cross_entropy).
+// until it has the next ones; each chunk has a cross entropy of its own (utils.py,
+// chunked_cross_entropy). Chunks are not capped (lora.py, GPT.forward, up to October 2024).
 void LitGptLossRule(Stage& stage, const Operator& op) {
   constexpr std::int64_t kChunk = 128;  // tokens
   Kernels& kernels = stage.kernels;
@@ -72,11 +82,18 @@ void LitGptLossRule(Stage& stage, const Operator& op) {
   const std::int64_t chosen = stage.batch.loss_chunks > 1 ? stage.batch.loss_chunks : usual;
   std::vector<Tensor> parts = kernels.SplitRows(x, rows, std::min(chosen, rows));
   x = Tensor();
-  Tensor sum;
+  Operator head = op;
+  head.softcap = false;
+  std::vector<Tensor> logits;
+  logits.reserve(parts.size());
   for (Tensor& part : parts) {
-    Tensor logits = kernels.Cast(Logits(stage, op, std::move(part)), kFloat32);
-    stage.pass->logits.push_back(logits);
-    Tensor loss = CrossEntropy(kernels, std::move(logits), Tensor());
+    logits.push_back(kernels.Cast(Logits(stage, head, std::move(part)), kFloat32));
+  }
+  stage.pass->logits = logits;
+  stage.pass->logits_made = kernels.Now();
+  Tensor sum;
+  for (const Tensor& chunk : logits) {
+    Tensor loss = CrossEntropy(kernels, chunk, Tensor());
     sum = sum.storage == kNothing ? std::move(loss) : kernels.Add(sum, loss);
   }
   stage.Put(op, std::move(sum));

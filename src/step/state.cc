@@ -134,6 +134,8 @@ std::string_view Name(StepKernels kernels) {
       return "loop";
     case StepKernels::kForeach:
       return "foreach";
+    case StepKernels::kInBackward:
+      return "in-backward";
     case StepKernels::kFused:
       break;
   }

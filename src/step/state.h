@@ -49,8 +49,10 @@ Result<Resident> BatchStorages(const Network& network, const Batch& batch,
                                const NumberFormat& format);
 
 // How an optimizer runs over the parameters: one after the other, over all of them kernel by
-// kernel, or in one kernel that needs nothing besides (torch/optim/optimizer.py, foreach, fused).
-enum class StepKernels { kLoop, kForeach, kFused };
+// kernel, or in one kernel that needs nothing besides (torch/optim/optimizer.py, foreach, fused);
+// or over each as soon as its gradient is there, which is then let go of (PyTorch tutorials, How to
+// save memory by fusing the optimizer step into the backward pass).
+enum class StepKernels { kLoop, kForeach, kFused, kInBackward };
 std::string_view Name(StepKernels kernels);  // "foreach"
 
 // What the step needs for a moment, in this format: that of the states.

@@ -135,6 +135,69 @@ void AllocateOnce(Tape& tape) {
   }
 }
 
+namespace {
+
+// Kept by a layer of the forward pass.
+bool IsKeptByLayer(const Tape& tape, const Storage& storage) {
+  if (storage.text >= 0 || storage.kept < 0 || storage.pile != Pile::kActivations) {
+    return false;
+  }
+  const Action& action = ActionOf(tape, storage.kept);
+  return action.kind == ActionKind::kForward &&
+         IsNumbered(tape.network->blocks[static_cast<std::size_t>(action.block)]);
+}
+
+bool AreOfOneLayer(const Action& a, const Action& b) {
+  return a.block == b.block && a.layer == b.layer &&
+         (a.kind == ActionKind::kForward) == (b.kind == ActionKind::kForward);
+}
+
+// The first moment after this one of another layer's action, and the first of this layer's.
+Moment EndOfLayer(const Tape& tape, Moment moment) {
+  const Action& action = ActionOf(tape, moment);
+  const Moment end = std::ssize(tape.moments);
+  while (moment < end && AreOfOneLayer(ActionOf(tape, moment), action)) {
+    ++moment;
+  }
+  return moment;
+}
+Moment BeginOfLayer(const Tape& tape, Moment moment) {
+  const Action& action = ActionOf(tape, moment);
+  while (moment > 0 && AreOfOneLayer(ActionOf(tape, moment - 1), action)) {
+    --moment;
+  }
+  return moment;
+}
+
+}  // namespace
+
+void OffloadActivations(Tape& tape) {
+  const std::size_t played = tape.storages.size();
+  tape.storages.reserve(3 * played);
+  for (std::size_t i = 0; i < played; ++i) {
+    Storage& storage = tape.storages[i];
+    if (!IsKeptByLayer(tape, storage) || storage.dies == kAlways) {
+      continue;
+    }
+    const Moment leaves = EndOfLayer(tape, storage.kept);
+    const Moment returns = BeginOfLayer(tape, storage.dies - 1);
+    if (returns <= leaves) {
+      continue;
+    }
+    Storage on_host = storage;
+    on_host.place = Place::kHostPinned;
+    on_host.born = leaves;
+    Storage again = storage;
+    again.born = returns;
+    // Of the layers that an action stands for, one is on the device at a time.
+    again.copies = 1;
+    storage.copies = 1;
+    storage.dies = leaves;
+    tape.storages.push_back(on_host);
+    tape.storages.push_back(again);
+  }
+}
+
 Result<void> CheckTape(const Tape& tape) {
   Checked sum = 0;
   for (const Storage& storage : tape.storages) {

@@ -64,6 +64,10 @@ Bytes SavedActivations(const Tape& tape);
 // from the first action to the last, and the other kernels write into it.
 void AllocateOnce(Tape& tape);
 
+// Moves what the numbered layers keep to the host when the action that keeps it has run, and back
+// when the action runs backward that reads it last (torchtune, training/_activation_offloading.py).
+void OffloadActivations(Tape& tape);
+
 // Refuses a tape whose storages together pass 2^53 bytes; the functions above may be asked
 // afterwards.
 Result<void> CheckTape(const Tape& tape);
