@@ -8,7 +8,7 @@
 namespace fourpiles {
 namespace {
 
-Result<std::optional<LoraAdapter>> Read(const std::string& spec) {
+Result<std::optional<Adapter>> Read(const std::string& spec) {
   const Settings settings = {{"adapter", {spec, "--adapter"}}};
   std::vector<Default> defaults;
   return ReadAdapter(SettingReader(settings, defaults));

@@ -39,7 +39,9 @@ struct TrainingJob {
   std::int64_t loss_chunks = 1;
   Recompute recompute = {};
   StepKernels step_kernels = StepKernels::kFused;
-  std::optional<LoraAdapter> adapter = {};  // which the model's network has already
+  std::optional<Adapter> adapter = {};  // which the model's network has already
+  std::string freeze = {};                  // as typed; empty: nothing, or what the adapter does
+  std::string train_only = {};              // the same
   bool evaluates = false;                   // a forward pass that keeps nothing, instead of a step
   int zero = 0;                             // stage, 0 to 3
 };
