@@ -1,7 +1,7 @@
 // Trained tokens. Prompt tuning puts embeddings before those of every sample, so all layers see a
 // longer sequence; prefix tuning puts keys and values before those of every layer.
 
-#include <fmt/format.h>
+#include <string>
 
 #include "base/try.h"
 #include "model/adapter_kinds.h"
@@ -9,13 +9,11 @@
 namespace fourpiles {
 namespace {
 
-Result<void> NoPlace(const Adapter& adapter, std::string_view found, std::string_view expected,
-                     std::string_view where) {
-  return WrongUsage(
-      {.where = std::string(where),
-       .found = std::string(found),
-       .expected = std::string(expected),
-       .hint = fmt::format("{} has no place without; lora has", RecordOf(adapter.kind).word)});
+Result<void> NoPlace(std::string_view found, std::string_view expected, std::string_view where) {
+  return WrongUsage({.where = std::string(where),
+                     .found = std::string(found),
+                     .expected = std::string(expected),
+                     .hint = "a model with a config.json of a described architecture"});
 }
 
 // Behind the embedding of the tokens: what it puts out is renamed, so that those after it read the
@@ -54,8 +52,8 @@ Result<void> AddPrompt(Network& network, const Adapter& adapter, std::string_vie
       }
     }
   }
-  return NoPlace(adapter, "the model has no embedding of tokens that is known",
-                 "expected a model of tokens", where);
+  return NoPlace("the model has no embedding of tokens that is known", "expected a model of tokens",
+                 where);
 }
 
 // One embedding holds the keys and values of all layers (peft/tuners/prefix_tuning/model.py,
@@ -75,7 +73,7 @@ Result<void> AddPrefix(Network& network, const Adapter& adapter, std::string_vie
     }
   }
   return found ? Result<void>()
-               : NoPlace(adapter, "the model has no attention that is known",
+               : NoPlace("the model has no attention that is known",
                          "expected a model with attention", where);
 }
 

@@ -182,6 +182,101 @@ TEST(Adapter, RefusesAModuleThatThereIsNot) {
             "c_fc; beside them: wte, lm_head");
 }
 
+// What the papers and peft print of the other kinds.
+TEST(Adapter, OfEachKindHasAsManyParametersAsItsPaperSays) {
+  const std::vector<std::string> five = {"q_proj", "k_proj", "v_proj", "up_proj", "down_proj"};
+  struct Case {
+    const char* model;
+    Adapter adapter;
+    std::int64_t trained;
+  };
+  const Case cases[] = {
+      // Liu et al. 2024, table 1, LLaMA3-8B of rank 32: LoRA 0.70 %, DoRA 0.71 %. DoRA adds a row
+      // length for each output: 32 × (4096 + 2 × 1024 + 14,336 + 4096).
+      {"llama-3.1-8b", {.rank = 32, .targets = five}, 56'623'104},
+      {"llama-3.1-8b", {.kind = AdapterKind::kRsLora, .rank = 32, .targets = five}, 56'623'104},
+      {"llama-3.1-8b", {.kind = AdapterKind::kDora, .rank = 32, .targets = five}, 57'409'536},
+      // Kopiczko et al. 2023, table 4, LLaMA-7B: LoRA of rank 64 159.9M, VeRA of rank 1024 1.6M:
+      // 32 × (4 × 4096 + 2 × 11,008 + 4096 + 7 × 1024).
+      {"llama-2-7b", {.rank = 64}, 159'907'840},
+      {"llama-2-7b", {.kind = AdapterKind::kVera, .rank = 1024}, 1'589'248},
+      // 32 × (4096 + 4096 + 11,008), as peft prints for Llama-2-7B.
+      {"llama-2-7b", {.kind = AdapterKind::kIa3}, 614'400},
+      // 12 × (2304 + 3072): c_attn and the input of mlp.c_proj.
+      {"gpt2", {.kind = AdapterKind::kIa3}, 64'512},
+      // Tokens × width; tokens × layers × keys and values.
+      {"gpt2", {.kind = AdapterKind::kPrompt, .tokens = 8}, 8 * 768},
+      {"gpt2-xl", {.kind = AdapterKind::kPrefix, .tokens = 20}, 20 * 48 * 2 * 1600},
+      {"llama-3.1-8b", {.kind = AdapterKind::kPrefix, .tokens = 30}, 30 * 32 * 2 * 1024},
+      // 65 norms of 4096.
+      {"llama-2-7b", {.kind = AdapterKind::kNorms}, 266'240},
+      // 12 × (2304 + 768 + 3072 + 768 + 2 × 768) + 768.
+      {"gpt2", {.kind = AdapterKind::kBitFit}, 102'144},
+  };
+  for (const Case& c : cases) {
+    const Network network = Adapted(c.model, c.adapter);
+    EXPECT_EQ(TrainableParameterCount(network), c.trained)
+        << c.model << " " << RecordOf(c.adapter.kind).word;
+  }
+}
+
+// The shares that the DoRA paper prints are of the parameters of base and adapter.
+TEST(Adapter, OfDoraIsTheShareThatThePaperPrints) {
+  const Network network =
+      Adapted("llama-3.1-8b", {.kind = AdapterKind::kDora,
+                               .rank = 32,
+                               .targets = {"q_proj", "k_proj", "v_proj", "up_proj", "down_proj"}});
+  EXPECT_NEAR(100.0 * static_cast<double>(TrainableParameterCount(network)) /
+                  static_cast<double>(ParameterCount(network)),
+              0.71, 0.005);
+}
+
+// A (256 × 11,008) and B (11,008 × 256) are there once for all layers, in float32.
+TEST(Adapter, OfVeraHasItsMatricesOnce) {
+  const Network plain = FindModel("llama-2-7b")->network;
+  const Network network = Adapted("llama-2-7b", {.kind = AdapterKind::kVera, .rank = 256});
+  ASSERT_EQ(network.buffers.size(), plain.buffers.size() + 2);
+  EXPECT_EQ(network.buffers.back().elements, 11'008 * 256);
+  EXPECT_EQ(network.buffers.back().bits, 32);
+}
+
+// peft keeps the norms and trains copies.
+TEST(Adapter, OfNormsAreCopies) {
+  const Network network = Adapted("llama-2-7b", {.kind = AdapterKind::kNorms});
+  EXPECT_EQ(ParameterCount(network), 6'738'415'616 + 266'240);
+}
+
+TEST(Adapter, OfEmbeddingsIsLowRankOrACopy) {
+  EXPECT_EQ(ErrorLine(WithAdapter(FindModel("gpt2")->network,
+                                  {.kind = AdapterKind::kDora, .targets = {"wte"}}, "--adapter")),
+            "--adapter | transformer.wte is an embedding | expected linear layers, as dora has no "
+            "place there | lora has one, or train a copy of it: modules=NAME");
+  EXPECT_EQ(ErrorLine(WithAdapter(FindModel("gpt2")->network,
+                                  {.kind = AdapterKind::kIa3, .targets = {"wte"}}, "--adapter")),
+            "--adapter | transformer.wte is an embedding | expected linear layers, as ia3 has no "
+            "place there | train a copy of it: modules=NAME");
+}
+
+TEST(Adapter, ThatNeedsAPlaceTheModelLacksSaysSo) {
+  const Network count = NetworkFromCount({.parameters = 1000}).value();
+  EXPECT_EQ(ErrorLine(WithAdapter(count, {.kind = AdapterKind::kPrompt}, "--adapter")),
+            "--adapter | the model has no embedding of tokens that is known | expected a model of "
+            "tokens | a model with a config.json of a described architecture");
+  EXPECT_EQ(
+      ErrorLine(WithAdapter(count, {.kind = AdapterKind::kPrefix}, "--adapter")),
+      "--adapter | the model has no attention that is known | expected a model with attention "
+      "| a model with a config.json of a described architecture");
+  EXPECT_EQ(ErrorLine(WithAdapter(count, {.kind = AdapterKind::kIa3}, "--adapter")),
+            "--adapter | the usual targets of ia3 are not known for this model | expected targets, "
+            "and which of them are of the feed-forward part | as in "
+            "ia3:targets=k_proj+v_proj+down_proj,feedforward=down_proj");
+  EXPECT_EQ(
+      ErrorLine(WithAdapter(FindModel("llama-2-7b")->network,
+                            {.kind = AdapterKind::kIa3, .feedforward = {"fc2"}}, "--adapter")),
+      "--adapter | no linear layer is called \"fc2\" |  | linear layers: q_proj, k_proj, "
+      "v_proj, o_proj, gate_proj, up_proj, down_proj; beside them: embed_tokens, lm_head");
+}
+
 TEST(Adapter, LeavesRoutedExpertsAndNormsAlone) {
   Parameters parameters;
   Append(parameters, "q_norm", Tensor("weight", {8, 4}));

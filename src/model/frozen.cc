@@ -187,7 +187,7 @@ tl::unexpected<Error> NoPart(const Network& network, std::string_view part,
   const bool is_word = std::ranges::find(kWords, part, &Word::word) != std::end(kWords);
   return WrongUsage(
       {.where = std::string(where),
-       .found = is_word ? fmt::format("the model has no {} that are known", part)
+       .found = is_word ? fmt::format("the model has no {} that we know", part)
                         : fmt::format("no part of the model is called \"{}\"", part),
        .expected = is_word ? "expected a part that it has" : DidYouMean(part, known),
        .hint = fmt::format("embeddings, head, vision, norms, biases, last:K, all-but-last:K, or a "
