@@ -1,156 +1,127 @@
 #include "model/adapter.h"
 
 #include <algorithm>
-#include <iterator>
-#include <optional>
+#include <array>
+#include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include "base/nearest_name.h"
+#include "base/check.h"
 #include "base/try.h"
-#include "model/flow.h"
-#include "model/parts.h"
+#include "model/adapter_kinds.h"
 
 namespace fourpiles {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
+constexpr std::array<std::string_view, 5> kLoraKeys = {"rank", "targets", "modules", "dropout",
+                                                       "alpha"};
+constexpr std::array<std::string_view, 4> kVeraKeys = {"rank", "targets", "modules", "dropout"};
+constexpr std::array<std::string_view, 3> kIa3Keys = {"targets", "feedforward", "modules"};
+constexpr std::array<std::string_view, 1> kTokenKeys = {"tokens"};
+constexpr std::array<std::string_view, 1> kModuleKeys = {"modules"};
 
-// A linear layer of a block.
-struct LinearLayer {
-  std::string module = {};  // "self_attn.q_proj"
-  LinearSize size = {};
+struct Kind {
+  AdapterRecord record = {};
+  AddAdapter add = nullptr;
+  bool of_network = false;  // what is trained stands in the network already
 };
 
-std::string_view LastPart(std::string_view module) {
-  return module.substr(module.rfind('.') + 1);  // npos + 1 is 0
-}
+constexpr Kind kKinds[] = {
+    {{AdapterKind::kLora, "lora", kLoraKeys,
+      "Hu et al. 2021, LoRA, arXiv 2106.09685, section 4.1; peft/tuners/lora/layer.py"},
+     AddLowRank},
+    // Only the scale of the product differs, which takes no memory: alpha / √rank.
+    {{AdapterKind::kRsLora, "rslora", kLoraKeys,
+      "Kalajdzievski 2023, rsLoRA, arXiv 2312.03732; peft/tuners/lora/layer.py, use_rslora"},
+     AddLowRank},
+    {{AdapterKind::kDora, "dora", kLoraKeys,
+      "Liu et al. 2024, DoRA, arXiv 2402.09353, section 4; peft/tuners/lora/dora.py"},
+     AddLowRank},
+    {{AdapterKind::kVera, "vera", kVeraKeys,
+      "Kopiczko et al. 2023, VeRA, arXiv 2310.11454, section 3; peft/tuners/vera/layer.py"},
+     AddVera},
+    {{AdapterKind::kIa3, "ia3", kIa3Keys,
+      "Liu et al. 2022, T-Few, arXiv 2205.05638, section 3.3; peft/tuners/ia3/layer.py"},
+     AddIa3},
+    {{AdapterKind::kPrompt, "prompt", kTokenKeys,
+      "Lester et al. 2021, arXiv 2104.08691, section 2; peft/tuners/prompt_tuning/model.py"},
+     AddPrompt},
+    {{AdapterKind::kPrefix, "prefix", kTokenKeys,
+      "Li and Liang 2021, arXiv 2101.00190, section 4; peft/tuners/prefix_tuning/model.py"},
+     AddPrefix},
+    {{AdapterKind::kBitFit, "bitfit", kModuleKeys,
+      "Ben Zaken et al. 2022, BitFit, arXiv 2106.10199, section 3"},
+     TrainBiases,
+     true},
+    {{AdapterKind::kNorms, "ln", kModuleKeys,
+      "Zhao et al. 2023, arXiv 2312.11420, section 2; peft/tuners/ln_tuning/layer.py"},
+     TrainNorms,
+     true},
+};
 
-// The module of a weight: "mlp.up_proj" of "mlp.up_proj.weight".
-std::optional<std::string> ModuleOf(const Parameter& parameter) {
-  if (!parameter.name.ends_with(kWeight) || parameter.routed) {
-    return std::nullopt;
+constexpr std::array<AdapterRecord, std::size(kKinds)> RecordsOfKinds() {
+  std::array<AdapterRecord, std::size(kKinds)> records = {};
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    records[i] = kKinds[i].record;
   }
-  return parameter.name.substr(0, parameter.name.size() - kWeight.size());
+  return records;
 }
+constexpr auto kRecords = RecordsOfKinds();
 
-void AddOnce(std::vector<LinearLayer>& layers, LinearLayer layer) {
-  if (std::ranges::find(layers, layer.module, &LinearLayer::module) == layers.end()) {
-    layers.push_back(std::move(layer));
-  }
-}
-
-std::vector<LinearLayer> LinearLayersByShape(const Block& block) {
-  std::vector<LinearLayer> layers;
-  for (const Parameter& parameter : block.parameters) {
-    const std::optional<std::string> module = ModuleOf(parameter);
-    // Norms of heads with weights of their own are matrices too.
-    if (module && parameter.shape.size() == 2 && !module->ends_with("norm")) {
-      AddOnce(layers, {*module, {.out = parameter.shape[0], .in = parameter.shape[1]}});
+void FreezeAll(Network& network) {
+  for (Block& block : network.blocks) {
+    for (Parameter& parameter : block.parameters) {
+      parameter.trainable = false;
     }
   }
-  return layers;
-}
-
-// The weight of GPT-2's Conv1D is (in, out), so what the operator puts out tells the two apart.
-std::vector<LinearLayer> LinearLayersByOperator(const Block& block) {
-  std::vector<LinearLayer> layers;
-  for (const Operator& op : block.operators) {
-    if (op.kind != OperatorKind::kLinear || op.parameters.front().block >= 0) {
-      continue;
-    }
-    const Parameter& weight =
-        block.parameters[static_cast<std::size_t>(op.parameters.front().parameter)];
-    if (const std::optional<std::string> module = ModuleOf(weight)) {
-      const std::int64_t out = op.widths.front();
-      AddOnce(layers, {*module, {.out = out, .in = ElementsOf(weight) / out}});
-    }
-  }
-  return layers;
-}
-
-std::vector<LinearLayer> LinearLayersOf(const Block& block) {
-  if (!IsNumbered(block)) {
-    return {};
-  }
-  return block.operators.empty() ? LinearLayersByShape(block) : LinearLayersByOperator(block);
-}
-
-bool IsTargeted(const LinearLayer& layer, const LoraAdapter& adapter) {
-  return adapter.targets.empty() ||
-         std::ranges::find(adapter.targets, LastPart(layer.module)) != adapter.targets.end();
-}
-
-// The operators that run the layer read A and B as well.
-void TellOperators(Block& block, const LinearLayer& layer, const LoraAdapter& adapter) {
-  const Flow names(block.parameters);
-  const ParameterUse weight = names.Use(layer.module + std::string(kWeight));
-  for (Operator& op : block.operators) {
-    if (op.kind == OperatorKind::kLinear && op.parameters.front() == weight) {
-      op.adapter_rank = adapter.rank;
-      op.adapter_dropout = adapter.dropout > 0;
-      op.parameters.push_back(names.Use(layer.module + ".lora_A.weight"));
-      op.parameters.push_back(names.Use(layer.module + ".lora_B.weight"));
-    }
-  }
-}
-
-void Adapt(Block& block, const LoraAdapter& adapter) {
-  for (Parameter& parameter : block.parameters) {
-    parameter.trainable = false;
-  }
-  for (const LinearLayer& layer : LinearLayersOf(block)) {
-    if (IsTargeted(layer, adapter)) {
-      Append(block.parameters, layer.module + ".lora_A",
-             Linear({.out = adapter.rank, .in = layer.size.in}, Divide::kNot));
-      Append(block.parameters, layer.module + ".lora_B",
-             Linear({.out = layer.size.out, .in = adapter.rank}, Divide::kNot));
-      for (std::size_t added = block.parameters.size() - 2; added < block.parameters.size();
-           ++added) {
-        block.parameters[added].float32 = adapter.float32;
-      }
-      TellOperators(block, layer, adapter);
-    }
-  }
-}
-
-Result<void> CheckTargets(const Network& network, const LoraAdapter& adapter,
-                          std::string_view where) {
-  std::vector<LinearLayer> layers;  // in the order of the forward pass
-  for (const Block& block : network.blocks) {
-    std::ranges::copy(LinearLayersOf(block), std::back_inserter(layers));
-  }
-  std::vector<std::string_view> names;
-  for (const LinearLayer& layer : layers) {
-    const std::string_view name = LastPart(layer.module);
-    if (std::ranges::find(names, name) == names.end()) {
-      names.push_back(name);
-    }
-  }
-  if (names.empty()) {
-    return WrongUsage({.where = std::string(where),
-                       .found = "the model has no linear layers that are known",
-                       .expected = "expected a model with layers",
-                       .hint = "a bare parameter count has none; give a model"});
-  }
-  for (const std::string& target : adapter.targets) {
-    if (std::ranges::find(names, target) == names.end()) {
-      return WrongUsage({.where = std::string(where),
-                         .found = fmt::format("no linear layer is called \"{}\"", target),
-                         .expected = DidYouMean(target, names),
-                         .hint = fmt::format("linear layers: {}", fmt::join(names, ", "))});
-    }
-  }
-  return {};
 }
 
 }  // namespace
 
-Result<Network> WithAdapter(Network network, const LoraAdapter& adapter, std::string_view where) {
-  TRY_VOID(CheckTargets(network, adapter, where));
-  for (Block& block : network.blocks) {
-    Adapt(block, adapter);
+std::span<const AdapterRecord> AdapterRecords() {
+  return kRecords;
+}
+
+const AdapterRecord& RecordOf(AdapterKind kind) {
+  return *std::ranges::find(kRecords, kind, &AdapterRecord::kind);
+}
+
+std::int64_t PromptTokens(const Adapter& adapter) {
+  return adapter.kind == AdapterKind::kPrompt ? adapter.tokens : 0;
+}
+
+Parameter AdapterParameter(const Adapter& adapter, std::string_view module, std::string_view name,
+                           std::vector<std::int64_t> shape) {
+  Parameter parameter = {.name = std::string(module), .shape = std::move(shape)};
+  parameter.name += (module.empty() ? "" : ".") + std::string(name);
+  parameter.float32 = adapter.float32;
+  return parameter;
+}
+
+void PutBeside(Block& block, const Module& module, std::vector<Parameter> parameters,
+               AdapterForm form, const Adapter& adapter) {
+  for (Parameter& parameter : parameters) {
+    const ParameterUse use = {.parameter = static_cast<std::int32_t>(block.parameters.size())};
+    block.parameters.push_back(std::move(parameter));
+    for (Operator& op : block.operators) {
+      if (Runs(op, module)) {
+        op.adapter = form;
+        op.adapter_rank = adapter.rank;
+        op.adapter_dropout = adapter.dropout > 0;
+        op.parameters.push_back(use);
+      }
+    }
+  }
+}
+
+Result<Network> WithAdapter(Network network, const Adapter& adapter, std::string_view where) {
+  const auto* const kind = std::ranges::find(
+      kKinds, adapter.kind, [](const Kind& candidate) { return candidate.record.kind; });
+  CHECK(kind != std::end(kKinds));
+  if (!kind->of_network) {
+    FreezeAll(network);
+  }
+  TRY_VOID(kind->add(network, adapter, where));
+  if (!adapter.modules.empty()) {
+    TRY_VOID(AddTrainedCopies(network, adapter.modules, where));
   }
   TRY_VOID(CheckNetwork(network, where));
   return network;

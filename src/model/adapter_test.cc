@@ -10,7 +10,7 @@
 namespace fourpiles {
 namespace {
 
-Network Adapted(std::string_view model, const LoraAdapter& adapter) {
+Network Adapted(std::string_view model, const Adapter& adapter) {
   return WithAdapter(FindModel(model)->network, adapter, "--adapter").value();
 }
 
@@ -20,7 +20,7 @@ Network Adapted(std::string_view model, const LoraAdapter& adapter) {
 TEST(Adapter, HasAsManyParametersAsPeftCounts) {
   struct Case {
     const char* model;
-    LoraAdapter adapter;
+    Adapter adapter;
     std::int64_t trained;
     std::int64_t all;
   };
@@ -95,6 +95,188 @@ TEST(Adapter, IsKnownToTheOperatorsOfItsLayer) {
   EXPECT_EQ(operators[1].parameters.size(), 1U);
 }
 
+// The output layer of Llama-2-7B is 4096 to 32,000: A (16 × 4096) and B (32,000 × 16) are 577,536
+// parameters beside the 39,976,960 of the other linear layers (16 × (4 × 8192 + 3 × 15,104) × 32).
+TEST(Adapter, StandsBesideTheOutputLayerWhereItIsNamed) {
+  const Network network = Adapted("llama-2-7b", {.rank = 16, .targets = {"all-linear", "lm_head"}});
+  EXPECT_EQ(TrainableParameterCount(network), 39'976'960 + 577'536);
+  const Block& head = network.blocks.back();
+  EXPECT_EQ(head.parameters[1].name, "lora_A.weight");
+  EXPECT_EQ(head.operators.back().adapter, AdapterForm::kLowRank);
+  EXPECT_EQ(head.operators.back().parameters.size(), 3U);
+}
+
+// GPT-2's output layer is its embedding; peft wraps the module all the same, under its own name:
+// 8 × (768 + 50,257) parameters.
+TEST(Adapter, GivesAnOutputLayerThatIsTiedABlockOfItsOwn) {
+  const Network network = Adapted("gpt2", {.rank = 8, .targets = {"lm_head"}});
+  EXPECT_EQ(TrainableParameterCount(network), 8 * (768 + 50'257));
+  const Block& head = network.blocks.back();
+  EXPECT_EQ(head.name, "lm_head");
+  ASSERT_EQ(head.operators.size(), 1U);
+  EXPECT_EQ(head.operators.front().parameters.front().block, 0);
+  EXPECT_EQ(network.blocks[network.blocks.size() - 2].operators.back().kind,
+            OperatorKind::kLayerNorm);
+}
+
+// peft's Embedding has A (rank × vocabulary) and B (width × rank).
+TEST(Adapter, StandsBesideAnEmbeddingWhereItIsNamed) {
+  const Network network = Adapted("llama-2-7b", {.rank = 4, .targets = {"embed_tokens"}});
+  EXPECT_EQ(TrainableParameterCount(network), 4 * (32'000 + 4096));
+  EXPECT_EQ(network.blocks.front().parameters[1].name, "lora_embedding_A");
+  EXPECT_EQ(network.blocks.front().parameters[1].shape, (std::vector<std::int64_t>{4, 32'000}));
+}
+
+// Of one layer of Llama-2-7B q_proj has 8 × 8192 parameters, the feed-forward part 8 × 3 × 15,104.
+TEST(Adapter, TakesPatternsOfNames) {
+  struct Case {
+    std::vector<std::string> targets;
+    std::int64_t trained;
+    std::size_t blocks;  // layers that are not alike stand apart
+  };
+  const Case cases[] = {
+      {{"layers.*.mlp.*"}, std::int64_t{32} * 8 * 3 * 15'104, 4},
+      {{"*_proj"}, 19'988'480, 4},
+      {{"layers.0.self_attn.q_proj"}, 8 * 8192, 5},
+      {{"layers.1?.self_attn.q_proj"}, std::int64_t{10} * 8 * 8192, 6},
+      {{"model.layers.31.mlp.up_proj", "q_proj"}, 8 * 15'104 + std::int64_t{32} * 8 * 8192, 5},
+  };
+  for (const Case& c : cases) {
+    const Network network = Adapted("llama-2-7b", {.rank = 8, .targets = c.targets});
+    EXPECT_EQ(TrainableParameterCount(network), c.trained) << c.targets.front();
+    EXPECT_EQ(network.blocks.size(), c.blocks) << c.targets.front();
+    EXPECT_EQ(ParameterCount(network), 6'738'415'616 + c.trained);
+  }
+}
+
+// peft's ModulesToSaveWrapper keeps the original and a trained copy: 32,000 × 4096 each.
+TEST(Adapter, TrainsACopyOfAModuleBesideTheOriginal) {
+  const Network network =
+      Adapted("llama-2-7b",
+              {.rank = 8, .targets = {"q_proj", "v_proj"}, .modules = {"embed_tokens", "lm_head"}});
+  constexpr std::int64_t kCopies = std::int64_t{2} * 32'000 * 4096;
+  EXPECT_EQ(TrainableParameterCount(network), 4'194'304 + kCopies);
+  EXPECT_EQ(ParameterCount(network), 6'742'609'920 + kCopies);
+  const Block& embedding = network.blocks.front();
+  EXPECT_EQ(embedding.parameters[1].name, "modules_to_save.weight");
+  EXPECT_FALSE(embedding.parameters[1].float32);
+  EXPECT_EQ(embedding.operators.front().parameters.front().parameter, 1);
+}
+
+// The output layer of GPT-2 goes on reading the embedding's original, and the other way round.
+TEST(Adapter, ACopyOfATiedEmbeddingIsTiedToNothing) {
+  const Network embedding = Adapted("gpt2", {.rank = 8, .targets = {"c_attn"}, .modules = {"wte"}});
+  EXPECT_EQ(TrainableParameterCount(embedding), 294'912 + 50'257 * 768);
+  EXPECT_EQ(embedding.blocks.back().operators.back().parameters.front(),
+            (ParameterUse{.block = 0, .parameter = 0}));
+  const Network head = Adapted("gpt2", {.rank = 8, .targets = {"c_attn"}, .modules = {"lm_head"}});
+  EXPECT_EQ(TrainableParameterCount(head), 294'912 + 50'257 * 768);
+  EXPECT_EQ(head.blocks.back().parameters.front().name, "modules_to_save.weight");
+  EXPECT_EQ(head.blocks.front().operators.front().parameters.front().parameter, 0);
+}
+
+TEST(Adapter, RefusesAModuleThatThereIsNot) {
+  EXPECT_EQ(ErrorLine(WithAdapter(FindModel("gpt2")->network, {.modules = {"embed_tokens"}},
+                                  "--adapter")),
+            "--adapter | no module is called \"embed_tokens\" |  | linear layers: c_attn, c_proj, "
+            "c_fc; beside them: wte, lm_head");
+}
+
+// What the papers and peft print of the other kinds.
+TEST(Adapter, OfEachKindHasAsManyParametersAsItsPaperSays) {
+  const std::vector<std::string> five = {"q_proj", "k_proj", "v_proj", "up_proj", "down_proj"};
+  struct Case {
+    const char* model;
+    Adapter adapter;
+    std::int64_t trained;
+  };
+  const Case cases[] = {
+      // Liu et al. 2024, table 1, LLaMA3-8B of rank 32: LoRA 0.70 %, DoRA 0.71 %. DoRA adds a row
+      // length for each output: 32 × (4096 + 2 × 1024 + 14,336 + 4096).
+      {"llama-3.1-8b", {.rank = 32, .targets = five}, 56'623'104},
+      {"llama-3.1-8b", {.kind = AdapterKind::kRsLora, .rank = 32, .targets = five}, 56'623'104},
+      {"llama-3.1-8b", {.kind = AdapterKind::kDora, .rank = 32, .targets = five}, 57'409'536},
+      // Kopiczko et al. 2023, table 4, LLaMA-7B: LoRA of rank 64 159.9M, VeRA of rank 1024 1.6M:
+      // 32 × (4 × 4096 + 2 × 11,008 + 4096 + 7 × 1024).
+      {"llama-2-7b", {.rank = 64}, 159'907'840},
+      {"llama-2-7b", {.kind = AdapterKind::kVera, .rank = 1024}, 1'589'248},
+      // 32 × (4096 + 4096 + 11,008), as peft prints for Llama-2-7B.
+      {"llama-2-7b", {.kind = AdapterKind::kIa3}, 614'400},
+      // 12 × (2304 + 3072): c_attn and the input of mlp.c_proj.
+      {"gpt2", {.kind = AdapterKind::kIa3}, 64'512},
+      // Tokens × width; tokens × layers × keys and values.
+      {"gpt2", {.kind = AdapterKind::kPrompt, .tokens = 8}, 8 * 768},
+      {"gpt2-xl", {.kind = AdapterKind::kPrefix, .tokens = 20}, 20 * 48 * 2 * 1600},
+      {"llama-3.1-8b", {.kind = AdapterKind::kPrefix, .tokens = 30}, 30 * 32 * 2 * 1024},
+      // 65 norms of 4096.
+      {"llama-2-7b", {.kind = AdapterKind::kNorms}, 266'240},
+      // 12 × (2304 + 768 + 3072 + 768 + 2 × 768) + 768.
+      {"gpt2", {.kind = AdapterKind::kBitFit}, 102'144},
+  };
+  for (const Case& c : cases) {
+    const Network network = Adapted(c.model, c.adapter);
+    EXPECT_EQ(TrainableParameterCount(network), c.trained)
+        << c.model << " " << RecordOf(c.adapter.kind).word;
+  }
+}
+
+// The shares that the DoRA paper prints are of the parameters of base and adapter.
+TEST(Adapter, OfDoraIsTheShareThatThePaperPrints) {
+  const Network network =
+      Adapted("llama-3.1-8b", {.kind = AdapterKind::kDora,
+                               .rank = 32,
+                               .targets = {"q_proj", "k_proj", "v_proj", "up_proj", "down_proj"}});
+  EXPECT_NEAR(100.0 * static_cast<double>(TrainableParameterCount(network)) /
+                  static_cast<double>(ParameterCount(network)),
+              0.71, 0.005);
+}
+
+// A (256 × 11,008) and B (11,008 × 256) are there once for all layers, in float32.
+TEST(Adapter, OfVeraHasItsMatricesOnce) {
+  const Network plain = FindModel("llama-2-7b")->network;
+  const Network network = Adapted("llama-2-7b", {.kind = AdapterKind::kVera, .rank = 256});
+  ASSERT_EQ(network.buffers.size(), plain.buffers.size() + 2);
+  EXPECT_EQ(network.buffers.back().elements, 11'008 * 256);
+  EXPECT_EQ(network.buffers.back().bits, 32);
+}
+
+// peft keeps the norms and trains copies.
+TEST(Adapter, OfNormsAreCopies) {
+  const Network network = Adapted("llama-2-7b", {.kind = AdapterKind::kNorms});
+  EXPECT_EQ(ParameterCount(network), 6'738'415'616 + 266'240);
+}
+
+TEST(Adapter, OfEmbeddingsIsLowRankOrACopy) {
+  EXPECT_EQ(ErrorLine(WithAdapter(FindModel("gpt2")->network,
+                                  {.kind = AdapterKind::kDora, .targets = {"wte"}}, "--adapter")),
+            "--adapter | transformer.wte is an embedding | expected linear layers, as dora has no "
+            "place there | lora has one, or train a copy of it: modules=NAME");
+  EXPECT_EQ(ErrorLine(WithAdapter(FindModel("gpt2")->network,
+                                  {.kind = AdapterKind::kIa3, .targets = {"wte"}}, "--adapter")),
+            "--adapter | transformer.wte is an embedding | expected linear layers, as ia3 has no "
+            "place there | train a copy of it: modules=NAME");
+}
+
+TEST(Adapter, ThatNeedsAPlaceTheModelLacksSaysSo) {
+  const Network count = NetworkFromCount({.parameters = 1000}).value();
+  EXPECT_EQ(ErrorLine(WithAdapter(count, {.kind = AdapterKind::kPrompt}, "--adapter")),
+            "--adapter | the model has no embedding of tokens that is known | expected a model of "
+            "tokens | a model with a config.json of a described architecture");
+  EXPECT_EQ(
+      ErrorLine(WithAdapter(count, {.kind = AdapterKind::kPrefix}, "--adapter")),
+      "--adapter | the model has no attention that is known | expected a model with attention "
+      "| a model with a config.json of a described architecture");
+  EXPECT_EQ(ErrorLine(WithAdapter(count, {.kind = AdapterKind::kIa3}, "--adapter")),
+            "--adapter | the usual targets of ia3 are not known for this model | expected targets, "
+            "and which of them are of the feed-forward part | as in "
+            "ia3:targets=k_proj+v_proj+down_proj,feedforward=down_proj");
+  EXPECT_EQ(
+      ErrorLine(WithAdapter(FindModel("llama-2-7b")->network,
+                            {.kind = AdapterKind::kIa3, .feedforward = {"fc2"}}, "--adapter")),
+      "--adapter | no linear layer is called \"fc2\" |  | linear layers: q_proj, k_proj, "
+      "v_proj, o_proj, gate_proj, up_proj, down_proj; beside them: embed_tokens, lm_head");
+}
+
 TEST(Adapter, LeavesRoutedExpertsAndNormsAlone) {
   Parameters parameters;
   Append(parameters, "q_norm", Tensor("weight", {8, 4}));
@@ -109,9 +291,11 @@ TEST(Adapter, RefusesATargetThatNoLinearLayerIsCalled) {
   EXPECT_EQ(ErrorLine(WithAdapter(FindModel("llama-3.1-8b")->network,
                                   {.targets = {"q_proj", "v_porj"}}, "--adapter")),
             "--adapter | no linear layer is called \"v_porj\" | did you mean \"v_proj\"? | linear "
-            "layers: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj");
-  EXPECT_EQ(ErrorLine(WithAdapter(TwoLinears(), {.targets = {"head"}}, "--adapter")),
-            "--adapter | no linear layer is called \"head\" |  | linear layers: c_fc, out");
+            "layers: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj; beside them: "
+            "embed_tokens, lm_head");
+  EXPECT_EQ(ErrorLine(WithAdapter(TwoLinears(), {.targets = {"layers.3.*"}}, "--adapter")),
+            "--adapter | no linear layer matches \"layers.3.*\" |  | linear layers: c_fc, out; "
+            "beside them: head");
 }
 
 TEST(Adapter, RefusesAModelWithoutLinearLayers) {

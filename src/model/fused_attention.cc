@@ -64,6 +64,7 @@ Fused FusedOf(const Block& block, const ThreeOperators& three) {
   for (const std::size_t number : three) {
     const Operator& op = block.operators[number];
     fused.linear.widths.front() += op.widths.front();
+    fused.linear.adapter = op.adapter == AdapterForm::kNone ? fused.linear.adapter : op.adapter;
     fused.linear.adapter_rank += op.adapter_rank;
     fused.linear.adapter_dropout = fused.linear.adapter_dropout || op.adapter_dropout;
     fused.split.widths.push_back(op.widths.front());

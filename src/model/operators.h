@@ -94,6 +94,16 @@ enum class Mask {
   kMaskedFill,  // the same, by masked_fill
 };
 
+// What an adapter does beside a layer; its parameters are the last of the operator's.
+enum class AdapterForm {
+  kNone,
+  kLowRank,       // A, B: y + B A x
+  kDecomposed,    // A, B, magnitude: the weight with B A added, its rows set to a length: DoRA
+  kScaledRandom,  // d, b: y + b B d A x, where A and B are the same for all layers: VeRA
+  kScaledOutput,  // a factor for each output: IA3
+  kScaledInput,   // a factor for each input
+};
+
 // A parameter of this block, or of another one that it is tied to.
 struct ParameterUse {
   std::int32_t block = -1;  // of the network; -1: this one
@@ -117,8 +127,11 @@ struct Operator {
   std::int64_t key_value_heads = 1;
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
-  std::int64_t adapter_rank = 0;  // LoRA: its two matrices are the last parameters
+  AdapterForm adapter = AdapterForm::kNone;
+  std::int64_t adapter_rank = 0;
   bool adapter_dropout = false;
+  // Attention: trained keys and values before those of the tokens; the last parameter holds them.
+  std::int64_t prefix_tokens = 0;
   std::int64_t channels = 1;
   std::int64_t groups = 1;
   std::int64_t kernel = 1;

@@ -8,7 +8,7 @@
 namespace fourpiles {
 namespace {
 
-Result<std::optional<LoraAdapter>> Read(const std::string& spec) {
+Result<std::optional<Adapter>> Read(const std::string& spec) {
   const Settings settings = {{"adapter", {spec, "--adapter"}}};
   std::vector<Default> defaults;
   return ReadAdapter(SettingReader(settings, defaults));
@@ -17,7 +17,10 @@ Result<std::optional<LoraAdapter>> Read(const std::string& spec) {
 TEST(AdapterSetting, IsReadAsItIsWritten) {
   for (const std::string spec :
        {"lora:rank=16,targets=all-linear,dropout=0.05", "lora:rank=8,targets=q_proj+v_proj",
-        "lora:rank=64,targets=all-linear"}) {
+        "lora:rank=64,targets=all-linear", "lora:rank=8,targets=all-linear+lm_head",
+        "rslora:rank=8,targets=layers.*.mlp.*", "dora:rank=16,targets=q_proj,modules=lm_head",
+        "vera:rank=256,targets=all-linear", "ia3", "ia3:targets=k_proj+fc2,feedforward=fc2",
+        "prompt:tokens=8", "prefix:tokens=30", "bitfit", "ln:modules=embed_tokens"}) {
     EXPECT_EQ(AdapterSpec(**Read(spec)), spec);
   }
 }
@@ -26,20 +29,36 @@ TEST(AdapterSetting, IsReadAsItIsWritten) {
 TEST(AdapterSetting, WhatIsLeftOutHasADefault) {
   EXPECT_EQ(AdapterSpec(**Read("lora")), "lora:rank=8,targets=all-linear");
   EXPECT_EQ(AdapterSpec(**Read("lora:alpha=32")), "lora:rank=8,targets=all-linear");
+  EXPECT_EQ(AdapterSpec(**Read("vera")), "vera:rank=256,targets=all-linear");
+  EXPECT_EQ(AdapterSpec(**Read("prompt")), "prompt:tokens=20");
+  EXPECT_FALSE(*Read("none"));
 }
 
 TEST(AdapterSetting, SaysWhatIsWrong) {
   constexpr const char* kCases[][2] = {
-      {"dora:rank=8",
-       "--adapter | unknown adapter \"dora\" | expected lora | as in "
+      {"lroa:rank=8",
+       "--adapter | unknown adapter \"lroa\" | did you mean \"lora\"? | one of lora, rslora, dora, "
+       "vera, ia3, prompt, prefix, bitfit, ln, none, as in "
        "lora:rank=16,targets=all-linear,dropout=0.05"},
       {"",
-       "--adapter | unknown adapter \"\" | expected lora | as in "
-       "lora:rank=16,targets=all-linear,dropout=0.05"},
+       "--adapter | unknown adapter \"\" |  | one of lora, rslora, dora, vera, ia3, prompt, "
+       "prefix, "
+       "bitfit, ln, none, as in lora:rank=16,targets=all-linear,dropout=0.05"},
       {"lora:rnk=8",
        "--adapter | unknown key \"rnk\" | did you mean \"rank\"? | known: rank, "
-       "targets, dropout, alpha"},
-      {"lora:", "--adapter | unknown key \"\" |  | known: rank, targets, dropout, alpha"},
+       "targets, modules, dropout, alpha"},
+      {"lora:", "--adapter | unknown key \"\" |  | known: rank, targets, modules, dropout, alpha"},
+      {"ia3:rank=8",
+       "--adapter | ia3 has no rank | expected what it has | known: targets, feedforward, modules"},
+      {"prompt:rank=8", "--adapter | prompt has no rank | expected what it has | known: tokens"},
+      {"prompt:tokens=0",
+       "--adapter: tokens | \"0\" is out of range | expected a whole number from 1 to 1048576 | "},
+      {"lora:modules=",
+       "--adapter | modules has no value | expected modules=VALUE | as in "
+       "lora:rank=16,targets=all-linear,dropout=0.05"},
+      {"lora:modules=a+",
+       "--adapter: modules | an empty name in \"a+\" | expected names joined by + | as in "
+       "modules=embed_tokens+lm_head"},
       {"lora:rank",
        "--adapter | rank has no value | expected rank=VALUE | as in "
        "lora:rank=16,targets=all-linear,dropout=0.05"},
@@ -80,16 +99,113 @@ TEST(AdapterSetting, GradientsAndOptimizerStateAreThoseOfTheAdapter) {
   EXPECT_EQ(budget.state, Bytes(2 * 8'030'261'248 + 16 * std::int64_t{41'943'040}));
 }
 
-TEST(AdapterSetting, WithoutOneFineTuningTrainsAllParameters) {
+// peft's all-linear of rank 16 on GPT-2: 16 × (768 + 2304 + 768 + 768 + 768 + 3072 + 3072 + 768) of
+// each of 12 layers.
+TEST(AdapterSetting, WithoutOneFineTuningHasLoraOfRank16) {
   const Job job = MakeJob(JobKind::kFinetune, "gpt2", {}).value();
-  EXPECT_EQ(TrainableParameterCount(job.model.network), ParameterCount(job.model.network));
+  EXPECT_EQ(TrainableParameterCount(job.model.network), 2'359'296);
+  EXPECT_EQ(AdapterSpec(*job.training.adapter), "lora:rank=16,targets=all-linear");
+  EXPECT_EQ(job.defaults.front().key, "adapter");
+  EXPECT_EQ(job.defaults.front().value, "lora:rank=16,targets=all-linear");
+}
+
+TEST(AdapterSetting, NoneTrainsAllParameters) {
+  const Settings none = TypedSettings({{"adapter", "none"}});
+  const Settings of_llmc = TypedSettings({{"implementation", "llm.c"}});
+  for (const Job& job : {MakeJob(JobKind::kFinetune, "gpt2", none).value(),
+                         MakeJob(JobKind::kTrain, "gpt2", {}).value(),
+                         MakeJob(JobKind::kFinetune, "1.5B", {}).value(),
+                         MakeJob(JobKind::kFinetune, "gpt2", of_llmc).value()}) {
+    EXPECT_EQ(TrainableParameterCount(job.model.network), ParameterCount(job.model.network));
+    EXPECT_FALSE(job.training.adapter);
+  }
+}
+
+// The last 2 of 12 layers of GPT-2, 7,087,872 parameters each, and the last norm, 2 × 768: weight,
+// gradient and two moments in float32; of the frozen the weight alone.
+TEST(AdapterSetting, FrozenPartsHaveNoGradientAndNoOptimizerState) {
+  const std::pair<std::string, std::string> kCases[] = {
+      {"train-only", "last:2+ln_f"}, {"freeze", "all-but-last:2"}, {"freeze", "wte+wpe+h.?"}};
+  for (const auto& [key, parts] : kCases) {
+    const Settings settings = TypedSettings({{key, parts}, {"recipe", "fp32"}});
+    const Job job = MakeJob(JobKind::kFinetune, "gpt2", settings).value();
+    constexpr std::int64_t kTrained = 2 * 7'087'872 + 2 * 768;
+    EXPECT_EQ(TrainableParameterCount(job.model.network), kTrained) << parts;
+    EXPECT_FALSE(job.training.adapter);
+  }
+}
+
+TEST(AdapterSetting, StateOfFrozenPartsIsTheirWeights) {
+  const Settings settings = TypedSettings({{"train-only", "last:2+ln_f"}, {"recipe", "fp32"}});
+  const Job job = MakeJob(JobKind::kTrain, "gpt2", settings).value();
+  constexpr std::int64_t kTrained = 2 * 7'087'872 + 2 * 768;
+  EXPECT_EQ(PlayedBudget(job)->state, Bytes(4 * std::int64_t{124'439'808} + 12 * kTrained));
+}
+
+TEST(AdapterSetting, LayersBelowTheFirstTrainedKeepNothing) {
+  const auto saved = [](const char* parts) {
+    const Settings settings = TypedSettings({{"train-only", parts}, {"recipe", "fp32"}});
+    const Job job = MakeJob(JobKind::kTrain, "gpt2", settings).value();
+    return PlayedBudget(job)->saved_activations.value();
+  };
+  const std::int64_t of_layer = saved("last:3") - saved("last:2");
+  EXPECT_GT(of_layer, 0);
+  EXPECT_EQ(saved("last:10") - saved("last:9"), of_layer);
+}
+
+TEST(AdapterSetting, RefusesWhatContradictsItself) {
+  struct Case {
+    std::map<std::string, std::string> settings;
+    const char* message;
+  };
+  const Case cases[] = {
+      {{{"adapter", "lora"}, {"train-only", "head"}},
+       "--train-only | --adapter says already what is trained | expected one of them | an adapter "
+       "freezes the rest; to train modules beside it: lora:modules=lm_head"},
+      {{{"freeze", "embeddings"}, {"train-only", "head"}},
+       "--train-only | --freeze says already what is trained | expected one of them | leave one "
+       "out"},
+      {{{"freeze", "transformer"}},
+       "--freeze | every parameter would be frozen | expected some that are trained | name fewer "
+       "parts, or add an adapter: --adapter lora:rank=16"},
+      {{{"freeze", "head+"}},
+       "--freeze | an empty name in \"head+\" | expected parts joined by + | as in "
+       "embeddings+layers.0.*"},
+      {{{"adapter", "prefix"}, {"recompute", "full"}},
+       "--recompute | prefix tuning does not work with layers that run again | expected none | "
+       "prompt tuning does: --adapter prompt:tokens=20"},
+      {{{"adapter", "prompt"}, {"implementation", "litgpt"}},
+       "--implementation | litgpt has no prompt tuning | expected another implementation | "
+       "--implementation pytorch has it"},
+      {{{"freeze", "head"}, {"implementation", "llm.c"}},
+       "--freeze | llm.c has none | expected another implementation | --implementation pytorch has "
+       "it"},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(ErrorLine(MakeJob(JobKind::kTrain, "gpt2", TypedSettings(c.settings))), c.message);
+  }
+  EXPECT_EQ(ErrorLine(MakeJob(JobKind::kServe, "gpt2", TypedSettings({{"adapter", "dora"}}))),
+            "--adapter | engines load no dora beside a model | expected lora or rslora | merge it "
+            "into the weights: serving then needs no more than the model does");
+}
+
+// 20 trained embeddings before 100 tokens and 40 before 80: the layers see 120 either way. The
+// numbers of the trained tokens are kept, 8 bytes each.
+TEST(AdapterSetting, PromptTokensLengthenTheSequenceOfEveryLayer) {
+  const auto saved = [](const std::string& adapter, const std::string& tokens) {
+    const Settings settings =
+        TypedSettings({{"adapter", adapter}, {"sequence-length", tokens}, {"recipe", "fp32"}});
+    const Job job = MakeJob(JobKind::kFinetune, "gpt2", settings).value();
+    return PlayedBudget(job)->saved_activations.value();
+  };
+  EXPECT_EQ(saved("prompt:tokens=40", "80") - saved("prompt:tokens=20", "100"), 20 * 8);
 }
 
 TEST(AdapterSetting, NamesTheLinearLayersThereAre) {
   const Settings settings = {{"adapter", {"lora:targets=q_proj", "--adapter"}}};
   EXPECT_EQ(ErrorLine(MakeJob(JobKind::kTrain, "gpt2", settings)),
             "--adapter | no linear layer is called \"q_proj\" | did you mean \"c_proj\"? | linear "
-            "layers: c_attn, c_proj, c_fc");
+            "layers: c_attn, c_proj, c_fc; beside them: wte, lm_head");
 }
 
 }  // namespace

@@ -142,10 +142,12 @@ Result<Band> AddSurroundings(Budget& budget) {
   return total;
 }
 
-// Of a full training; an adapter's state says little of the recipe.
+// Of a full training; the state of an adapter, or of some parts, says little of the recipe.
 Result<std::vector<RecipeReading>> ReadingsOfRecipe(Job job) {
   std::vector<RecipeReading> readings;
-  if (job.training.recipe_word.empty() || job.training.adapter || job.training.evaluates) {
+  const bool frozen = !job.training.freeze.empty() || !job.training.train_only.empty();
+  if (job.training.recipe_word.empty() || job.training.adapter || frozen ||
+      job.training.evaluates) {
     return readings;
   }
   job.training.zero = 0;

@@ -136,17 +136,16 @@ Result<Job> ReadJob(Job opened, const Settings& settings) {
     job.devices = layout.tensor * layout.pipeline * layout.data;
   } else {
     TRY(job.devices, reader.Count("devices", 1, kDeviceCounts));
-    TRY(const std::optional<LoraAdapter> adapter, ReadAdapter(reader));
-    if (adapter) {
-      TRY(job.model.network,
-          WithAdapter(std::move(job.model.network), *adapter, reader.Find(kAdapterSetting)->where));
-    }
+    TRY(TrainedParts parts, ReadTrainedParts(reader, job));
     TRY(job.training, ReadTraining(reader, job));
     if (job.training.profile.fuses_queries_keys_values) {
       job.model.network = WithFusedAttention(std::move(job.model.network));
     }
     PadVocabulary(job.model.network, job.training.profile.vocabulary_multiple);
-    job.training.adapter = adapter;
+    job.training.adapter = std::move(parts.adapter);
+    job.training.freeze = std::move(parts.freeze);
+    job.training.train_only = std::move(parts.train_only);
+    TRY_VOID(CheckAdapter(job));
   }
   TRY(job.solve, ReadSolve(reader, job));
   return job;

@@ -40,12 +40,14 @@ struct TrainingJob {
   std::int64_t loss_chunks = 1;
   Recompute recompute = {};
   StepKernels step_kernels = StepKernels::kFused;
-  std::optional<LoraAdapter> adapter = {};  // which the model's network has already
-  std::optional<WeightScheme> base = {};    // of frozen linear layers; else as the recipe has it
-  std::string base_format = {};             // its name
-  bool offloads_activations = false;        // to the host, between forward and backward pass
-  bool evaluates = false;                   // a forward pass that keeps nothing, instead of a step
-  int zero = 0;                             // stage, 0 to 3
+  std::optional<Adapter> adapter = {};    // which the model's network has already
+  std::string freeze = {};                // as typed; empty: nothing, or what the adapter does
+  std::string train_only = {};            // the same
+  std::optional<WeightScheme> base = {};  // of frozen linear layers; else as the recipe has it
+  std::string base_format = {};           // its name
+  bool offloads_activations = false;      // to the host, between forward and backward pass
+  bool evaluates = false;                 // a forward pass that keeps nothing, instead of a step
+  int zero = 0;                           // stage, 0 to 3
 };
 
 // A setting that was not set, and the value it got.

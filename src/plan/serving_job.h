@@ -63,7 +63,7 @@ struct ServingJob {
   std::int64_t projector_bytes = 0;  // tensors of --mmproj
 
   std::shared_ptr<const Model> draft = {};
-  std::optional<LoraAdapter> adapter = {};
+  std::optional<Adapter> adapter = {};
   std::int64_t adapters = 1;
 };
 

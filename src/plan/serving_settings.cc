@@ -332,6 +332,15 @@ Result<void> ReadBeside(SettingReader& reader, ServingJob& serving, const Job& j
                        .expected = "expected --adapter",
                        .hint = "for example --adapter lora:rank=16"});
   }
+  if (serving.adapter && serving.adapter->kind != AdapterKind::kLora &&
+      serving.adapter->kind != AdapterKind::kRsLora) {
+    return WrongUsage(
+        {.where = reader.Find(kAdapterSetting)->where,
+         .found =
+             fmt::format("engines load no {} beside a model", RecordOf(serving.adapter->kind).word),
+         .expected = "expected lora or rslora",
+         .hint = "merge it into the weights: serving then needs no more than the model does"});
+  }
   if (serving.adapter) {  // targets that the model does not have
     TRY_VOID(WithAdapter(job.model.network, *serving.adapter, reader.Find(kAdapterSetting)->where));
   }

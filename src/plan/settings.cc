@@ -47,9 +47,17 @@ constexpr Setting kSettings[] = {
      "the recipe's)",
      kStep, kTraining},
     {"adapter", "", "SPEC",
-     "train low-rank adapters alone: lora:rank=16,targets=all-linear,dropout=0.05, or "
-     "targets=q_proj+v_proj",
+     "train an adapter alone: lora:rank=16,targets=all-linear,dropout=0.05 (or "
+     "targets=q_proj+lm_head, with * and ?, modules=embed_tokens), rslora, dora, vera:rank=256, "
+     "ia3, prompt:tokens=20, prefix:tokens=20, bitfit, ln, or none (default of finetune: "
+     "lora:rank=16)",
      kStep, kTraining},
+    {"freeze", "", "PARTS",
+     "freeze embeddings, head, vision, norms, biases, last:K, all-but-last:K or a pattern of "
+     "names; "
+     "several joined by +",
+     kStep, kTraining},
+    {"train-only", "", "PARTS", "freeze all but such parts: last:2+head", kStep, kTraining},
     {"evaluate", "", "", "a forward pass that keeps nothing, instead of a training step", kStep,
      kTrainOnly},
     {"base-format", "", "FORMAT",

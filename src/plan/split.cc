@@ -128,12 +128,15 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
                        .sequence_length = training.sequence_length,
                        .loss_chunks = training.loss_chunks};
   TRY(std::shared_ptr<const Resident> resident, TrainingResident(job, batch));
+  Batch with_prompt = batch;  // which all layers see
+  with_prompt.prompt_tokens = training.adapter ? PromptTokens(*training.adapter) : 0;
+  with_prompt.sequence_length += with_prompt.prompt_tokens;
   Part part = {.rank = RankName(job.devices),
                .ranks = job.devices,
                .network = Share(network),
                .resident = std::move(resident),
                .schedule = ScheduleOf(job, layers),
-               .batch = batch,
+               .batch = with_prompt,
                .numbers = NumbersOf(training.recipe),
                .activation_format = TypeOf(training.activation_format),
                .gradients = GradientUseOf(training),

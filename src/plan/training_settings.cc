@@ -121,9 +121,9 @@ Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
   const SetValue* set_loss = reader.Find("loss");
   choices.loss_where = set_loss == nullptr ? choices.loss_where : set_loss->where;
   TRY(training.profile, FindProfile(implementation.text, choices, implementation.where));
-  for (const char* const setting : {"adapter", "evaluate"}) {
+  for (const char* const setting : {"adapter", "freeze", "train-only", "evaluate"}) {
     const SetValue* set = reader.Find(setting);
-    if (set != nullptr && training.profile.allocates_once) {
+    if (set != nullptr && set->text != "none" && training.profile.allocates_once) {
       return WrongUsage({.where = set->where,
                          .found = fmt::format("{} has none", training.profile.name),
                          .expected = "expected another implementation",

@@ -183,6 +183,12 @@ std::string TrainingSettingsWords(const TrainingJob& training) {
   if (training.adapter) {
     words += ", adapter " + AdapterSpec(*training.adapter);
   }
+  if (!training.freeze.empty()) {
+    words += ", frozen: " + training.freeze;
+  }
+  if (!training.train_only.empty()) {
+    words += ", trained: " + training.train_only;
+  }
   return training.zero == 0 ? words : words + fmt::format(", ZeRO {}", training.zero);
 }
 
@@ -194,7 +200,8 @@ std::string SettingsWords(const Budget& budget) {
 std::string ParameterWords(const Budget& budget) {
   const Network& network = budget.job.model.network;
   std::string words = PrintGrouped(ParameterCount(network)) + " parameters";
-  if (budget.job.training.adapter) {
+  const TrainingJob& training = budget.job.training;
+  if (training.adapter || !training.freeze.empty() || !training.train_only.empty()) {
     words += fmt::format(", {} of them trained", PrintGrouped(TrainableParameterCount(network)));
   }
   return words;

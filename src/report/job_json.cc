@@ -23,6 +23,10 @@ Json IfTrue(bool flag) {
   return flag ? Json(true) : Json();
 }
 
+Json TypedOrNull(const std::string& typed) {
+  return typed.empty() ? Json() : Json(typed);
+}
+
 // As the settings take them.
 Json Word(const std::optional<LossKind>& loss, std::int64_t chunks) {
   if (!loss) {
@@ -69,8 +73,12 @@ constexpr Row kRows[] = {
     {"adapter",
      [](const Job& j) {
        const auto& adapter = j.kind == JobKind::kServe ? j.serving.adapter : j.training.adapter;
-       return adapter ? Json(AdapterSpec(*adapter)) : Json();
+       // Fine-tuning has one unless it is told not to.
+       const bool told = j.kind == JobKind::kFinetune;
+       return adapter ? Json(AdapterSpec(*adapter)) : told ? Json("none") : Json();
      }},
+    {"freeze", [](const Job& j) { return TypedOrNull(j.training.freeze); }},
+    {"train_only", [](const Job& j) { return TypedOrNull(j.training.train_only); }},
     {"evaluate", [](const Job& j) { return j.training.evaluates ? Json(true) : Json(); }},
     {"engine",
      [](const Job& j) { return j.serving.engine ? Json(j.serving.engine->names.id) : Json(); }},

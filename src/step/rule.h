@@ -17,6 +17,8 @@ struct Batch {
   std::int64_t micro_batch_size = 1;
   std::int64_t sequence_length = 1;  // tokens a sample
   std::int64_t loss_chunks = 1;      // of a chunked loss
+  // Of these tokens the first so many are no tokens of the batch: trained embeddings.
+  std::int64_t prompt_tokens = 0;
   // How many tokens each expert of each layer gets, where that is known; else all get the same.
   std::vector<std::vector<std::int64_t>> expert_tokens = {};
 };
@@ -29,6 +31,8 @@ struct PassTensors {
   // Where they are returned beside the loss: to the end of the backward pass.
   std::vector<Tensor> logits = {};
   Moment logits_made = -1;  // those of the micro-batch before are let go of
+  // Trained keys and values of the layers, which the cache holds until the forward pass ends.
+  std::vector<Tensor> prefixes = {};
   // Buffers that all layers write to, where the framework has such (llm.c).
   Tensor activated = {};
   Tensor normed = {};

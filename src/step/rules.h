@@ -104,6 +104,7 @@ void LitGptLossRule(Stage& stage, const Operator& op);
 struct AttentionSizes {
   std::int64_t batch = 1;
   std::int64_t tokens = 1;
+  std::int64_t key_tokens = 1;  // with those of a prefix
   std::int64_t heads = 1;
   std::int64_t key_value_heads = 1;
   std::int64_t width = 1;        // of a query and a key
@@ -112,8 +113,14 @@ struct AttentionSizes {
 AttentionSizes SizesOf(const Operator& op, const Tensor& q);
 Tensor Repeated(Stage& stage, Tensor x, const AttentionSizes& sizes, std::int64_t width);
 
-// rules_layers.cc: y + B(A(dropout(x))) × scale.
-Tensor WithAdapter(Stage& stage, const Operator& op, Tensor x, Tensor y);
+// rules_adapter.cc: how many parameters an operator has without its adapter's; a linear layer with
+// its adapter, if it has one; what an embedding puts out with that of its adapter; trained tokens
+// before those of a sample, and trained keys and values before those of a layer.
+std::size_t OwnParameters(const Operator& op);
+Tensor LinearWithAdapter(Stage& stage, const Operator& op, Tensor x);
+Tensor EmbeddingWithAdapter(Stage& stage, const Operator& op, Tensor y);
+Tensor WithPrompt(Stage& stage, const Operator& op, const Tensor& x);
+void AddPrefix(Stage& stage, const Operator& op, Tensor& key, Tensor& value);
 
 // rules_loss.cc: tokens; the output layer, where the loss has one; log-probabilities and the
 // negative log-likelihood, in float32 (torch/nn/functional.py, cross_entropy).

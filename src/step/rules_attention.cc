@@ -39,6 +39,7 @@ Tensor Table(Stage& stage, const Operator& op, const Tensor& x, const char* name
 AttentionSizes SizesOf(const Operator& op, const Tensor& q) {
   return {.batch = q.shape.lengths[0],
           .tokens = q.shape.lengths[1],
+          .key_tokens = q.shape.lengths[1] + op.prefix_tokens,
           .heads = op.heads,
           .key_value_heads = op.key_value_heads,
           .width = op.widths[1],
@@ -51,7 +52,7 @@ Tensor Repeated(Stage& stage, Tensor x, const AttentionSizes& sizes, std::int64_
     return x;
   }
   return stage.kernels.Repeat(std::move(x),
-                              ShapeOf({sizes.batch, sizes.heads, sizes.tokens, width}));
+                              ShapeOf({sizes.batch, sizes.heads, sizes.key_tokens, width}));
 }
 
 namespace {
@@ -109,24 +110,33 @@ Tensor MaskToAdd(Stage& stage, const Operator& op, const AttentionSizes& sizes) 
   }
   const ElementType& type = stage.kernels.numbers().weights;
   if (op.mask == Mask::kPadding) {
-    mask = stage.kernels.Constant(ShapeOf({sizes.batch, 1, 1, sizes.tokens}), type, "mask");
+    mask = stage.kernels.Constant(ShapeOf({sizes.batch, 1, 1, sizes.key_tokens}), type, "mask");
   } else if (stage.kernels.framework().masks_are_buffers) {
     mask.type = type;
-    mask.shape = ShapeOf({1, 1, sizes.tokens, sizes.tokens});
+    mask.shape = ShapeOf({1, 1, sizes.tokens, sizes.key_tokens});
   } else {
-    mask = stage.kernels.Constant(ShapeOf({op.tables * sizes.batch, 1, sizes.tokens, sizes.tokens}),
-                                  type, "mask");
+    mask = stage.kernels.Constant(
+        ShapeOf({op.tables * sizes.batch, 1, sizes.tokens, sizes.key_tokens}), type, "mask");
   }
   return mask;
 }
 
-// The scores after the mask, (batch, heads, tokens, tokens).
+// Heads stand inside a token in memory, and products want them outside: a copy, which repeating
+// keys and values, or putting others before them, makes already.
+bool IsLaidOut(const Operator& op, const AttentionSizes& sizes) {
+  return sizes.heads != sizes.key_value_heads || op.prefix_tokens > 0;
+}
+
+bool HasSink(const Operator& op) {
+  return op.parameters.size() > (op.prefix_tokens > 0 ? 1U : 0U);
+}
+
+// The scores after the mask, (batch, heads, tokens, tokens of keys).
 Tensor Scores(Stage& stage, const Operator& op, Tensor q, Tensor k, const AttentionSizes& sizes) {
   Kernels& kernels = stage.kernels;
-  const Shape square = ShapeOf({sizes.batch, sizes.heads, sizes.tokens, sizes.tokens});
-  // Heads stand inside a token in memory, and the product wants them outside.
+  const Shape square = ShapeOf({sizes.batch, sizes.heads, sizes.tokens, sizes.key_tokens});
   q = kernels.Copy(std::move(q));
-  if (sizes.heads == sizes.key_value_heads) {
+  if (!IsLaidOut(op, sizes)) {
     k = kernels.Copy(std::move(k));
   }
   Tensor scores = kernels.Scale(kernels.MatMul(std::move(q), std::move(k), square));
@@ -157,7 +167,7 @@ Tensor WithSink(Stage& stage, const Operator& op, const Tensor& scores) {
 Tensor Probabilities(Stage& stage, const Operator& op, Tensor scores, const ElementType& type) {
   Kernels& kernels = stage.kernels;
   const Shape square = scores.shape;
-  if (!op.parameters.empty()) {
+  if (HasSink(op)) {
     scores = WithSink(stage, op, scores);
   }
   const bool autocast = kernels.numbers().autocast && kernels.framework().autocast_float32;
@@ -168,7 +178,7 @@ Tensor Probabilities(Stage& stage, const Operator& op, Tensor scores, const Elem
   if (op.float32) {
     probabilities = kernels.Cast(std::move(probabilities), type);
   }
-  if (!op.parameters.empty()) {
+  if (HasSink(op)) {
     probabilities = kernels.Slice(probabilities, square);
   }
   return op.dropout ? kernels.Dropout(std::move(probabilities)) : probabilities;
@@ -181,12 +191,15 @@ void EagerAttentionRule(Stage& stage, const Operator& op) {
   Kernels& kernels = stage.kernels;
   Tensor q = stage.Take(op, 0);
   const AttentionSizes sizes = SizesOf(op, q);
-  Tensor k = Repeated(stage, stage.Take(op, 1), sizes, sizes.width);
-  Tensor v = Repeated(stage, stage.Take(op, 2), sizes, sizes.value_width);
+  Tensor k = stage.Take(op, 1);
+  Tensor v = stage.Take(op, 2);
+  AddPrefix(stage, op, k, v);
+  k = Repeated(stage, std::move(k), sizes, sizes.width);
+  v = Repeated(stage, std::move(v), sizes, sizes.value_width);
   const ElementType type = v.type;
   Tensor scores = Scores(stage, op, std::move(q), std::move(k), sizes);
   Tensor probabilities = Probabilities(stage, op, std::move(scores), type);
-  if (sizes.heads == sizes.key_value_heads) {
+  if (!IsLaidOut(op, sizes)) {
     v = kernels.Copy(std::move(v));
   }
   const Tensor mixed =
@@ -211,12 +224,16 @@ void Flash(Stage& stage, const Operator& op, Tensor q, Tensor k, Tensor v) {
   q = Stored(std::move(q));
   k = Stored(std::move(k));
   v = Stored(std::move(v));
-  const Tensor sink = stage.Parameter(op, 0);
+  const Tensor sink = HasSink(op) ? stage.Parameter(op, 0) : Tensor();
+  // Which keys a query sees is no longer plain from the sizes, so a mask is made and kept.
+  const bool masked = op.prefix_tokens > 0 && op.mask != Mask::kNone;
+  const Tensor mask = masked ? MaskToAdd(stage, op, sizes) : Tensor();
   const Tensor sums = stage.kernels.Constant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
                                              kFloat32, "logsumexp");
-  stage.Put(op, stage.kernels.FusedKeepingOutput(
-                    kFlash, ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}),
-                    q.type, {{q}, {k}, {v}, {sink}}, {&q, &k, &v, &sums}));
+  stage.Put(
+      op, stage.kernels.FusedKeepingOutput(
+              kFlash, ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}), q.type,
+              {{q}, {k}, {v}, {sink}}, {&q, &k, &v, &sums, masked ? &mask : nullptr}));
 }
 
 }  // namespace
@@ -230,16 +247,21 @@ void SdpaAttentionRule(Stage& stage, const Operator& op) {
   }
   const Tensor q = stage.Take(op, 0);
   const AttentionSizes sizes = SizesOf(op, q);
-  const Tensor k = Repeated(stage, stage.Take(op, 1), sizes, sizes.width);
-  const Tensor v = Repeated(stage, stage.Take(op, 2), sizes, sizes.value_width);
-  Flash(stage, op, q, k, v);
+  Tensor k = stage.Take(op, 1);
+  Tensor v = stage.Take(op, 2);
+  AddPrefix(stage, op, k, v);
+  k = Repeated(stage, std::move(k), sizes, sizes.width);
+  v = Repeated(stage, std::move(v), sizes, sizes.value_width);
+  Flash(stage, op, q, std::move(k), std::move(v));
 }
 
 // The flash-attn package reads grouped keys and values as they are.
 void FlashAttentionRule(Stage& stage, const Operator& op) {
   const Tensor q = stage.Take(op, 0);
-  const Tensor k = stage.Take(op, 1);
-  Flash(stage, op, q, k, stage.Take(op, 2));
+  Tensor k = stage.Take(op, 1);
+  Tensor v = stage.Take(op, 2);
+  AddPrefix(stage, op, k, v);
+  Flash(stage, op, q, std::move(k), std::move(v));
 }
 
 }  // namespace fourpiles

@@ -20,9 +20,10 @@ constexpr KernelKind kFusedGate = {"gate", "a fused kernel keeps both inputs"};
 }  // namespace
 
 void EmbeddingRule(Stage& stage, const Operator& op) {
-  const Shape shape =
-      ShapeOf({stage.batch.micro_batch_size, stage.batch.sequence_length, op.widths.front()});
-  stage.Put(op, stage.kernels.Embedding(stage.Parameter(op, 0), Tensor(), shape));
+  const std::int64_t tokens = stage.batch.sequence_length - stage.batch.prompt_tokens;
+  const Shape shape = ShapeOf({stage.batch.micro_batch_size, tokens, op.widths.front()});
+  Tensor x = stage.kernels.Embedding(stage.Parameter(op, 0), Tensor(), shape);
+  stage.Put(op, EmbeddingWithAdapter(stage, op, std::move(x)));
 }
 
 // torch.arange(sequence)[None]: one row for all samples.
@@ -46,36 +47,8 @@ void ConstantRule(Stage& stage, const Operator& op) {
   stage.Put(op, std::move(parameter));
 }
 
-// (Hu et al. 2021, LoRA, section 4.1; peft/tuners/lora/layer.py).
-// NOLINTNEXTLINE(performance-unnecessary-value-param): given up by the caller
-Tensor WithAdapter(Stage& stage, const Operator& op, Tensor x, Tensor y) {
-  Kernels& kernels = stage.kernels;
-  const Tensor down = stage.Parameter(op, op.parameters.size() - 2);
-  const Tensor up = stage.Parameter(op, op.parameters.size() - 1);
-  if (down.type.bits > x.type.bits && !kernels.numbers().autocast) {
-    x = kernels.Cast(std::move(x), down.type);
-  }
-  if (op.adapter_dropout) {
-    x = kernels.Dropout(std::move(x));
-  }
-  Tensor z = kernels.Linear(std::move(x), down, Tensor(), op.adapter_rank);
-  z = kernels.Linear(std::move(z), up, Tensor(), op.widths.front());
-  z = kernels.Scale(z);
-  z = kernels.Cast(std::move(z), y.type);
-  return kernels.Add(y, z);
-}
-
 void LinearRule(Stage& stage, const Operator& op) {
-  Tensor x = stage.Take(op);
-  const std::size_t own = op.parameters.size() - (op.adapter_rank > 0 ? 2 : 0);
-  const Tensor bias = own > 1 ? stage.Parameter(op, 1) : Tensor();
-  if (op.adapter_rank == 0) {
-    stage.Put(op,
-              stage.kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front()));
-    return;
-  }
-  Tensor y = stage.kernels.Linear(x, stage.Parameter(op, 0), bias, op.widths.front());
-  stage.Put(op, WithAdapter(stage, op, std::move(x), std::move(y)));
+  stage.Put(op, LinearWithAdapter(stage, op, stage.Take(op)));
 }
 
 namespace {
@@ -301,6 +274,10 @@ void InputGradientRule(Stage& stage, const Operator& op) {
 // torch.cat((token.expand(batch), x), 1).
 void PrependTokenRule(Stage& stage, const Operator& op) {
   const Tensor x = stage.Take(op);
+  if (op.prefix_tokens > 0) {
+    stage.Put(op, WithPrompt(stage, op, x));
+    return;
+  }
   const Tensor token = stage.Parameter(op, 0);
   Shape shape = x.shape;
   ++shape.lengths[1];

@@ -31,7 +31,7 @@ Tensor WithFusedAdapter(Stage& stage, const Operator& op, Tensor x, const Tensor
 
 void LitGptLinearRule(Stage& stage, const Operator& op) {
   const bool fused =
-      op.adapter_rank > 0 &&
+      op.adapter == AdapterForm::kLowRank &&
       stage.Parameter(op, op.parameters.size() - 1).shape.lengths[0] < op.widths.front();
   if (!fused) {
     LinearRule(stage, op);

@@ -59,8 +59,7 @@ Tensor Logits(Stage& stage, const Operator& op, Tensor x) {
     return x;
   }
   Kernels& kernels = stage.kernels;
-  const Tensor bias = op.parameters.size() > 1 ? stage.Parameter(op, 1) : Tensor();
-  x = kernels.Linear(std::move(x), stage.Parameter(op, 0), bias, op.widths.front());
+  x = LinearWithAdapter(stage, op, std::move(x));
   x = op.scaled ? kernels.Scale(x) : std::move(x);
   return op.softcap ? SoftCapped(kernels, std::move(x)) : x;
 }
@@ -113,9 +112,10 @@ void ChunkedLossRule(Stage& stage, const Operator& op) {
 
 // Output layer and loss in one: the forward pass makes the gradients, of a chunk of tokens after
 // the other, and keeps those of its input and its weight (Hsu et al. 2024, Liger Kernel, section
-// 3.2; ops/fused_linear_cross_entropy.py).
+// 3.2; ops/fused_linear_cross_entropy.py). It reads the weight itself, so with an adapter the layer
+// is run and its logits go the plain way.
 void FusedLinearLossRule(Stage& stage, const Operator& op) {
-  if (op.parameters.empty()) {
+  if (op.parameters.empty() || op.adapter != AdapterForm::kNone) {
     PlainLossRule(stage, op);
     return;
   }

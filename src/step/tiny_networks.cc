@@ -65,6 +65,7 @@ std::vector<Value> QueriesKeysValues(Flow& flow, Value x, const TinySizes& sizes
                      .parameters = {flow.Use("qkv.weight")},
                      .widths = {h + 2 * k}};
   if (sizes.adapter_rank > 0) {
+    linear.adapter = AdapterForm::kLowRank;
     linear.adapter_rank = sizes.adapter_rank;
     linear.adapter_dropout = true;
     linear.parameters.push_back(flow.Use("qkv.lora_A.weight"));

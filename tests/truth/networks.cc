@@ -437,7 +437,7 @@ Network NetworkOf(const Row& row) {
   if (lora == nullptr || lora->IsNull()) {
     return network;
   }
-  LoraAdapter adapter = {.rank = *lora->Find("r")->AsInteger(),
+  Adapter adapter = {.rank = *lora->Find("r")->AsInteger(),
                          .float32 = row.Setting("lora_dtype") == "fp32",
                          .dropout = row.Positive("lora_dropout") ? 0.1 : 0};
   for (const Json& target : *lora->Find("targets")->AsArray()) {
