@@ -49,9 +49,12 @@ struct RankBudget {
 
 // A single change that lowers the peak.
 struct Advice {
-  std::string change = {};  // as it is typed: "--kv-format fp8"
-  Bytes saves = Bytes(0);
-  std::string costs = {};  // what is lost
+  std::string change = {};   // as it is typed: "--kv-format fp8"
+  std::string command = {};  // the whole line that shows it
+  Bytes saves = Bytes(0);    // at the peak
+  std::string costs = {};    // what is lost
+  // Whether it saves as much as is too much, all else as it stands; where something is.
+  std::optional<bool> enough = {};
 };
 
 // What a recipe comes to, on one device and at full size.
