@@ -101,6 +101,10 @@ Fit FitOf(const Band& total, Bytes memory);
 // It is not too large for its device, and with --solve something was found.
 bool IsYes(const Budget& budget);
 
+// The peak of the fullest device of a training step, and nothing else of its budget: a fraction of
+// the time.
+Result<Bytes> PeakBytes(const Job& job);
+
 // Plays every part of the job as it stands and reports the worst; job.solve is left to solve.h.
 // Error: kUsage for products past 2^53.
 Result<Budget> PlayedBudget(const Job& job);

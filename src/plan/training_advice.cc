@@ -13,7 +13,6 @@
 #include "plan/advice.h"
 #include "plan/change_command.h"
 #include "plan/setting_reader.h"
-#include "plan/split.h"
 
 namespace fourpiles {
 namespace {
@@ -242,23 +241,6 @@ std::optional<Job> With(const Job& job, const Settings& changes) {
   return other;
 }
 
-// Of the fullest device; nothing past 2^53.
-std::optional<Bytes> PeakWith(const Job& job) {
-  const auto parts = SplitTraining(job);
-  if (!parts) {
-    return std::nullopt;
-  }
-  Bytes peak(0);
-  for (const Part& part : *parts) {
-    const auto tape = Play(part, job.training.profile);
-    if (!tape) {
-      return std::nullopt;
-    }
-    peak = std::max(peak, PeakOf(*tape, Place::kDevice).bytes);
-  }
-  return peak;
-}
-
 // A smaller saving is none: what the allocator rounds is more.
 constexpr std::int64_t kLeastShare = 1000;
 
@@ -267,7 +249,7 @@ class Trial {
   explicit Trial(const Budget& budget) : budget_(budget) {}
 
   void Try(const Job& other, const Settings& changes, std::string costs) {
-    const std::optional<Bytes> peak = PeakWith(other);
+    const Result<Bytes> peak = PeakBytes(other);  // an error: past 2^53
     if (!peak || (budget_.peak.bytes - *peak).value() * kLeastShare < budget_.peak.bytes.value()) {
       return;
     }
