@@ -20,6 +20,7 @@
 #include "plan/solve.h"
 #include "report/budget.h"
 #include "report/check_log.h"
+#include "report/lengths.h"
 #include "report/requests.h"
 #include "report/timeline.h"
 
@@ -187,6 +188,19 @@ Result<void> AddRequests(Answer& answer, const RequestLengths& lengths, const Jo
   return {};
 }
 
+// Of training: which limits of the length of samples fit.
+Result<void> AddLengths(Answer& answer, const Arguments& arguments, const Job& job) {
+  if (job.training.data == nullptr) {
+    return {};
+  }
+  TRY(const LengthReport report, ReportLengths(job));
+  const BudgetStyle style = {.unit = UnitOf(arguments)};
+  answer.text += arguments.Has("--markdown") ? LengthReportMarkdown(job, report, style)
+                                             : LengthReportText(job, report, style);
+  answer.json.emplace_back("lengths", LengthReportJson(job, report));
+  return {};
+}
+
 // The model that was typed, else the catalogue's of the log's name: a log names no file of this
 // machine.
 Result<std::string> ModelOfLog(const Settings& settings, const EngineLog& log,
@@ -274,6 +288,7 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   if (requests) {
     TRY_VOID(AddRequests(answer, *requests, budget.job));
   }
+  TRY_VOID(AddLengths(answer, arguments, budget.job));
   return answer;
 }
 

@@ -77,6 +77,8 @@ Result<Answer> Run(const Arguments& arguments) {
   const auto pools = PoolRunKinds();
   std::vector<RunKind> kinds(llamacpp.begin(), llamacpp.end());
   kinds.insert(kinds.end(), pools.begin(), pools.end());
+  const auto training = TrainingRunKinds();
+  kinds.insert(kinds.end(), training.begin(), training.end());
   TRY_VOID(CheckKinds(choice.kinds, kinds));
   TRY(const std::string text, ReadWholeFile(path, kMostBytes));
   const Validation validation = Validate(text, path, kinds, choice);

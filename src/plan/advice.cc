@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/change_command.h"
 #include "plan/serving.h"
 #include "plan/setting_reader.h"
 
@@ -85,6 +86,15 @@ Bytes BytesWith(const Job& job) {
 
 }  // namespace
 
+std::optional<bool> IsEnough(const Budget& budget, Bytes saves) {
+  if (!budget.verdict || *budget.verdict == Fit::kFits) {
+    return std::nullopt;
+  }
+  const bool is_tight = *budget.verdict == Fit::kTight;
+  const Bytes held = is_tight ? budget.total.high : budget.total.expected;
+  return held - saves <= budget.job.device->memory;
+}
+
 std::vector<Advice> ServingAdvice(const Budget& budget) {
   std::vector<Advice> advice;
   const Job& job = budget.job;
@@ -98,9 +108,14 @@ std::vector<Advice> ServingAdvice(const Budget& budget) {
     const std::optional<Job> other = With(job, candidate);
     const Bytes bytes = other ? BytesWith(*other) : Bytes(kLargestAmount);
     if (bytes < budget.total.expected) {
-      advice.push_back({.change = fmt::format("--{} {}", SettingOf(candidate), candidate.format),
-                        .saves = budget.total.expected - bytes,
-                        .costs = std::string(candidate.costs)});
+      const Settings changes =
+          TypedSettings({{std::string(SettingOf(candidate)), std::string(candidate.format)}});
+      const Bytes saves = budget.total.expected - bytes;
+      advice.push_back({.change = ChangeAsTyped(changes),
+                        .command = CommandWith(job, changes),
+                        .saves = saves,
+                        .costs = std::string(candidate.costs),
+                        .enough = IsEnough(budget, saves)});
     }
   }
   std::ranges::stable_sort(advice, std::ranges::greater(), &Advice::saves);

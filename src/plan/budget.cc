@@ -227,6 +227,16 @@ std::string_view Name(Fit verdict) {
   return "does_not_fit";
 }
 
+Result<Bytes> PeakBytes(const Job& job) {
+  TRY(const std::vector<Part> parts, SplitTraining(job));
+  Bytes peak(0);
+  for (const Part& part : parts) {
+    TRY(const Tape tape, Play(part, job.training.profile));
+    peak = std::max(peak, PeakOf(tape, Place::kDevice).bytes);
+  }
+  return peak;
+}
+
 Result<Budget> PlayedBudget(const Job& job) {
   if (job.kind == JobKind::kServe) {
     TRY(const ServingPlan plan, PlanServing(job));

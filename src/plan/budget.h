@@ -49,9 +49,12 @@ struct RankBudget {
 
 // A single change that lowers the peak.
 struct Advice {
-  std::string change = {};  // as it is typed: "--kv-format fp8"
-  Bytes saves = Bytes(0);
-  std::string costs = {};  // what is lost
+  std::string change = {};   // as it is typed: "--kv-format fp8"
+  std::string command = {};  // the whole line that shows it
+  Bytes saves = Bytes(0);    // at the peak
+  std::string costs = {};    // what is lost
+  // Whether it saves as much as is too much, all else as it stands; where something is.
+  std::optional<bool> enough = {};
 };
 
 // What a recipe comes to, on one device and at full size.
@@ -97,6 +100,10 @@ Fit FitOf(const Band& total, Bytes memory);
 
 // It is not too large for its device, and with --solve something was found.
 bool IsYes(const Budget& budget);
+
+// The peak of the fullest device of a training step, and nothing else of its budget: a fraction of
+// the time.
+Result<Bytes> PeakBytes(const Job& job);
 
 // Plays every part of the job as it stands and reports the worst; job.solve is left to solve.h.
 // Error: kUsage for products past 2^53.

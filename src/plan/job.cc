@@ -11,6 +11,7 @@
 #include "plan/cache.h"
 #include "plan/model_argument.h"
 #include "plan/setting_reader.h"
+#include "plan/training_data.h"
 #include "units/parse.h"
 
 namespace fourpiles {
@@ -124,7 +125,7 @@ Result<Job> OpenJob(JobKind kind, std::string_view model, const Settings& settin
 Result<Job> ReadJob(Job opened, const Settings& settings) {
   Job job = std::move(opened);
   job.settings = settings;
-  SettingReader reader(settings, job.defaults);
+  SettingReader reader(job.settings, job.defaults);
   if (const SetValue* device = reader.Find("device")) {
     TRY(job.device, LooksLikeAmount(device->text) ? DeviceOfSize(device->text, device->where)
                                                   : FindDevice(device->text, device->where));
@@ -137,7 +138,10 @@ Result<Job> ReadJob(Job opened, const Settings& settings) {
   } else {
     TRY(job.devices, reader.Count("devices", 1, kDeviceCounts));
     TRY(TrainedParts parts, ReadTrainedParts(reader, job));
+    TRY(const std::shared_ptr<const TrainingData> data, ReadTrainingData(reader, job));
+    TakeSequenceLength(job, data.get());
     TRY(job.training, ReadTraining(reader, job));
+    job.training.data = data;
     if (job.training.profile.fuses_queries_keys_values) {
       job.model.network = WithFusedAttention(std::move(job.model.network));
     }

@@ -2,6 +2,7 @@
 
 // A job: a model, and every setting that shapes its budget, with the defaults filled in.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "model/adapter.h"
 #include "model/catalogue.h"
 #include "plan/device.h"
+#include "plan/sample_lengths.h"
 #include "plan/serving_job.h"
 #include "plan/settings.h"
 #include "plan/weight_scheme.h"
@@ -23,6 +25,25 @@ namespace fourpiles {
 enum class Unknown { kMicroBatchSize, kSequenceLength, kDevices, kConcurrency, kContextLength };
 std::string_view Name(Unknown unknown);  // the job's key: "micro_batch_size"
 std::string_view Word(Unknown unknown);  // as --solve takes it: "batch"
+
+// What the samples of a batch are filled up to.
+enum class Padding { kLongest, kMax, kNone };
+std::string_view Name(Padding padding);  // "longest"
+
+// The samples of the data, where their lengths were given.
+struct TrainingData {
+  std::string file = {};
+  SampleLengths lengths = {};
+  Padding padding = Padding::kLongest;
+  bool is_packed = false;  // into sequences without filling
+  // Where samples end, if anywhere: --sequence-length as typed.
+  std::optional<std::int64_t> limit = {};
+};
+
+// Whether every sequence of a batch has as many tokens as the limit.
+inline bool FillsLimit(const TrainingData& data) {
+  return data.is_packed || data.padding == Padding::kMax;
+}
 
 struct TrainingJob {
   Recipe recipe = {};
@@ -46,8 +67,11 @@ struct TrainingJob {
   std::optional<WeightScheme> base = {};  // of frozen linear layers; else as the recipe has it
   std::string base_format = {};           // its name
   bool offloads_activations = false;      // to the host, between forward and backward pass
+  // Every micro-batch but the first is shorter, so that nothing held over from one counts.
+  bool later_batches_are_shorter = false;
   bool evaluates = false;                 // a forward pass that keeps nothing, instead of a step
   int zero = 0;                           // stage, 0 to 3
+  std::shared_ptr<const TrainingData> data = {};
 };
 
 // A setting that was not set, and the value it got.

@@ -26,6 +26,8 @@ bool ComesBefore(const RequestLength& a, const RequestLength& b) {
 // open to keys chosen to collide.
 class Tally {
  public:
+  explicit Tally(std::string_view what) : what_(what) {}
+
   Result<void> Add(const RequestLength& row, const RequestRows& rows) {
     if (row.count == 0) {
       return {};
@@ -34,7 +36,7 @@ class Tally {
     prompt_tokens_ = prompt_tokens_ + Checked(row.prompt) * row.count;
     output_tokens_ = output_tokens_ + Checked(row.output) * row.count;
     if (!requests_.ok() || !(prompt_tokens_ + output_tokens_).ok()) {
-      return TooMany(rows, fmt::format("{} up to here", requests_.ok() ? "tokens" : "requests"),
+      return TooMany(rows, fmt::format("{} up to here", requests_.ok() ? "tokens" : what_),
                      "2^53 in all");
     }
     rows_.push_back(row);
@@ -53,7 +55,7 @@ class Tally {
     Merge();
     if (rows_.empty()) {
       return BadInput({.where = std::string(name),
-                       .found = "no request",
+                       .found = fmt::format("no {}", what_.substr(0, what_.size() - 1)),
                        .expected = "expected at least one",
                        .hint = "a row of count 0 is none"});
     }
@@ -75,12 +77,12 @@ class Tally {
   }
 
  private:
-  static tl::unexpected<Error> TooMany(const RequestRows& rows, std::string what,
-                                       std::string_view most) {
+  tl::unexpected<Error> TooMany(const RequestRows& rows, std::string what,
+                                std::string_view most) const {
     return BadInput({.where = rows.Where(),
                      .found = "too many " + std::move(what),
                      .expected = fmt::format("expected at most {}", most),
-                     .hint = "check the columns, or give a sample of the requests"});
+                     .hint = fmt::format("check the columns, or give a sample of the {}", what_)});
   }
 
   void Merge() {
@@ -110,6 +112,7 @@ class Tally {
     return rows_.back().Total();
   }
 
+  std::string_view what_;
   std::vector<RequestLength> rows_ = {};
   std::size_t most_buffered_ = kLeastBuffered;
   Checked requests_ = 0;
@@ -126,13 +129,17 @@ Result<RequestLengths> ReadRequestLengths(const std::string& path) {
 
 Result<RequestLengths> ReadRequestLengths(const ByteSource& source) {
   TRY(const std::unique_ptr<RequestRows> rows, OpenRequestRows(source));
-  Tally tally;
+  return AddUpRows(*rows, source.Name(), "requests");
+}
+
+Result<RequestLengths> AddUpRows(RequestRows& rows, std::string_view name, std::string_view what) {
+  Tally tally(what);
   while (true) {
-    TRY(const std::optional<RequestLength> row, rows->Next());
+    TRY(const std::optional<RequestLength> row, rows.Next());
     if (!row) {
-      return tally.Finish(*rows, source.Name());
+      return tally.Finish(rows, name);
     }
-    TRY_VOID(tally.Add(*row, *rows));
+    TRY_VOID(tally.Add(*row, rows));
   }
 }
 

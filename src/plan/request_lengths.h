@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/byte_source.h"
@@ -32,6 +33,9 @@ struct RequestLengths {
 // different pairs of lengths than a server can have.
 Result<RequestLengths> ReadRequestLengths(const std::string& path);
 Result<RequestLengths> ReadRequestLengths(const ByteSource& source);
+// The same of rows that are read otherwise: `name` is that of their file, `what` they count:
+// "requests".
+Result<RequestLengths> AddUpRows(RequestRows& rows, std::string_view name, std::string_view what);
 
 // The share of the requests whose total is at most so many tokens, 0 … 1.
 double ShareWithin(const RequestLengths& lengths, std::int64_t tokens);

@@ -28,6 +28,18 @@ constexpr Setting kSettings[] = {
      kTraining},
     {"sequence-length", "s", "N", "tokens of a sample (default 2048, or the model's longest)",
      kStep, kTraining},
+    {"length-histogram", "", "FILE",
+     "lengths of the data's samples, one a line or length,count (docs/LENGTHS.md): the step is "
+     "that "
+     "of the longest, up to --sequence-length, and the limits are compared",
+     kStep, kTraining},
+    {"padding", "", "KIND",
+     "what samples of --length-histogram are filled up to: longest (of the batch, the default), "
+     "max "
+     "or none",
+     kStep, kTraining},
+    {"packing", "", "", "samples of --length-histogram follow one another in full sequences", kStep,
+     kTraining},
     {"gradient-accumulation", "", "N", "micro-batches before a step (default 1)", kStep, kTraining},
     {"activations", "", "KIND",
      "exact, by the operators of the network, or lower-bound, of each layer its output (default: "

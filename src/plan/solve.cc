@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "plan/advice.h"
 #include "plan/search.h"
 #include "plan/setting_reader.h"
 #include "plan/solve_serving.h"
@@ -100,7 +101,9 @@ Result<Budget> BudgetOf(const Job& job) {
     return BudgetOfServing(job);
   }
   if (!job.solve) {
-    return PlayedBudget(job);
+    TRY(Budget budget, PlayedBudget(job));
+    budget.advice = TrainingAdvice(budget);
+    return budget;
   }
   TRY(const std::optional<std::int64_t> solution, Solve(job, *job.solve));
   const std::int64_t worst = *job.solve == Unknown::kDevices ? kMostDevices : 1;
@@ -109,6 +112,7 @@ Result<Budget> BudgetOf(const Job& job) {
                 [&](const Default& unset) { return unset.key == Name(*job.solve); });
   TRY(Budget budget, PlayedBudget(solved));
   budget.solution = solution;
+  budget.advice = TrainingAdvice(budget);
   return budget;
 }
 

@@ -143,6 +143,7 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
                .recompute = training.recompute,
                .coded = CodedOf(job),
                .offloads_activations = training.offloads_activations,
+               .holds_over_steps = !training.later_batches_are_shorter,
                .records = !training.evaluates};
   if (!training.evaluates) {
     TRY(part.step_temporaries,

@@ -100,6 +100,40 @@ bool KnowsSurroundings(const Job& job) {
   return job.device && !IsSize(*job.device) && job.device->vendor == "NVIDIA";
 }
 
+Bytes LibraryBytes(const Job& job) {
+  Bytes sum(0);
+  if (!KnowsSurroundings(job) || job.training.profile.allocates_once) {
+    return sum;
+  }
+  for (const Surrounding& surrounding : SurroundingRecords()) {
+    for (int thread = 0; thread < ThreadsOf(job); ++thread) {
+      const bool counts = surrounding.is_allocated && Applies(surrounding, job);
+      sum += counts ? surrounding.bytes.expected : Bytes(0);
+    }
+  }
+  return sum;
+}
+
+Band DriverBand(const Job& job) {
+  Band sum;
+  if (!KnowsSurroundings(job)) {
+    return sum;
+  }
+  for (const Surrounding& surrounding : SurroundingRecords()) {
+    if (!surrounding.is_allocated && Applies(surrounding, job)) {
+      sum.low += surrounding.bytes.low;
+      sum.expected += surrounding.bytes.expected;
+      sum.high += surrounding.bytes.high;
+    }
+  }
+  return sum;
+}
+
+Band ReservedOf(const Job& job, const Band& total) {
+  const Band driver = DriverBand(job);
+  return {total.low - driver.low, total.expected - driver.expected, total.high - driver.high};
+}
+
 Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
   const bool has_allocator = !job.training.profile.allocates_once;
   Resident resident;

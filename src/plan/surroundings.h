@@ -39,6 +39,12 @@ std::vector<Surrounding> SurroundingRecords();
 // The records are of NVIDIA's devices under PyTorch.
 bool KnowsSurroundings(const Job& job);
 
+// What the allocator gives to libraries, all threads together, and what the driver takes; nothing
+// where they are not known. Of the process as a whole, what the allocator has reserved.
+Bytes LibraryBytes(const Job& job);
+Band DriverBand(const Job& job);
+Band ReservedOf(const Job& job, const Band& total);
+
 // Of the rank whose tape this is, every layer played for itself, with what it holds at its peak.
 // KnowsSurroundings.
 Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak);

@@ -76,6 +76,8 @@ bool IsClose(const Judgement& judgement) {
       return true;
     case Closeness::kBand:
       return error <= kBandError;
+    case Closeness::kInBand:
+      return WithinBand(judgement);
     case Closeness::kWithinPrint:
     case Closeness::kAsPrinted:
       break;
@@ -89,11 +91,7 @@ const RunKind* FindKind(std::span<const RunKind> kinds, std::string_view name) {
   return kind == kinds.end() ? nullptr : &*kind;
 }
 
-std::string UnknownKind(std::span<const RunKind> kinds, const Fields& fields,
-                        const std::string& kind) {
-  if (fields.Has("optimizer") || fields.Has("micro_batch") || fields.Has("mode")) {
-    return "training runs: not in this version";
-  }
+std::string UnknownKind(std::span<const RunKind> kinds, const std::string& kind) {
   std::vector<std::string_view> names;
   for (const RunKind& known : kinds) {
     names.push_back(known.kind);
@@ -109,6 +107,9 @@ Result<Prediction> InUnitOf(Prediction prediction, const std::string& unit) {
         fmt::format("the figure is in \"{}\", the prediction in {}", unit, prediction.unit));
   }
   prediction.value *= *factor;
+  for (NamedFigure& figure : prediction.published) {
+    figure.value *= *factor;
+  }
   if (prediction.band) {
     prediction.band = PrintedRange{prediction.band->low * *factor, prediction.band->high * *factor};
   }
@@ -119,13 +120,24 @@ Result<Prediction> Predicted(std::span<const RunKind> kinds, const Fields& field
                              const ValidatedRun& run) {
   const RunKind* kind = FindKind(kinds, run.kind);
   if (kind == nullptr) {
-    return NotExpressible(UnknownKind(kinds, fields, run.kind));
+    return NotExpressible(UnknownKind(kinds, run.kind));
   }
   TRY(Prediction prediction, kind->predict(fields));
   if (!(std::abs(prediction.value) < static_cast<double>(kLargestAmount))) {
     return NotExpressible("the prediction passes 2^53, or divides by zero");
   }
-  return InUnitOf(std::move(prediction), run.unit);
+  const std::string unit = prediction.means_unit.empty() ? run.unit : prediction.means_unit;
+  return InUnitOf(std::move(prediction), unit);
+}
+
+// Who measured it: "Lightning-AI/litgpt" of "repo Lightning-AI/litgpt
+// tutorials/resource-tables.md".
+std::string SourceName(std::string_view source) {
+  constexpr std::string_view kRepository = "repo ";
+  if (source.starts_with(kRepository)) {
+    source.remove_prefix(kRepository.size());
+  }
+  return std::string(source.substr(0, source.find_first_of(" ,;(")));
 }
 
 // The row without its prediction. Error: it is no record of a run.
@@ -136,6 +148,10 @@ Result<ValidatedRun> RunOf(const Fields& fields) {
                       .source = RunText(fields, "source"),
                       .unit = RunText(fields, "unit"),
                       .measured = measured};
+  run.group = run.kind;
+  if (const std::string metric = RunText(fields, "metric"); !metric.empty()) {
+    run.group = fmt::format("{} {}", metric, SourceName(run.source));
+  }
   // A log's "GB" that is 2^30 bytes.
   if (const std::string meant = RunText(fields, "unit_is"); !meant.empty()) {
     run.unit = meant;
@@ -154,9 +170,14 @@ void Compare(ValidatedRun& run, const Fields& fields, std::span<const RunKind> k
     return;
   }
   const std::string confidence = RunText(fields, "confidence");
+  const Closeness closeness = prediction->closeness.value_or(kind->closeness);
+  run.judged = closeness != Closeness::kShown;
+  run.unit = prediction->means_unit.empty() ? run.unit : prediction->means_unit;
+  run.band = prediction->band;
+  run.published = prediction->published;
   const Judgement judgement = {.measured = run.measured,
                                .prediction = *prediction,
-                               .closeness = kind->closeness,
+                               .closeness = closeness,
                                .unsure = confidence == "medium" || confidence == "low"};
   run.predicted = prediction->value;
   run.error = ErrorOf(prediction->value, run.measured);
@@ -246,11 +267,11 @@ Validation Validate(std::string_view text, std::string_view where, std::span<con
   }
   std::vector<std::string> names;
   for (const ValidatedRun& run : validation.rows) {
-    if (std::ranges::find(names, run.kind) == names.end()) {
-      names.push_back(run.kind);
-      validation.kinds.push_back(SummaryOf(validation.rows, run.kind, [&](const ValidatedRun& row) {
-        return row.kind == run.kind;
-      }));
+    if (std::ranges::find(names, run.group) == names.end()) {
+      names.push_back(run.group);
+      validation.kinds.push_back(
+          SummaryOf(validation.rows, run.group,
+                    [&](const ValidatedRun& row) { return row.group == run.group; }));
     }
   }
   validation.judged =

@@ -21,6 +21,21 @@ struct PrintedRange {
   double high = 0;
 };
 
+// How close a prediction must come.
+enum class Closeness {
+  kAsPrinted,    // equal at the digits that were printed; of medium or low confidence within 1 %
+  kWithinPrint,  // inside the prediction's band; without one as printed
+  kBand,         // within 8 %
+  kInBand,       // inside the prediction's band
+  kShown,        // not judged
+};
+
+// What another planner would answer.
+struct NamedFigure {
+  std::string name = {};
+  double value = 0;
+};
+
 // A predicted figure, in the unit of the measured one: "MiB", "GiB", "bytes", "tokens", "blocks",
 // "cells", "x", "bpw".
 struct Prediction {
@@ -28,18 +43,13 @@ struct Prediction {
   std::string unit = {};
   // What the printed digits of the inputs allow.
   std::optional<PrintedRange> band = {};
+  std::optional<Closeness> closeness = {};  // of this row, instead of its kind's
+  std::string means_unit = {};  // the unit that the row's stands for, where a note says so
+  std::vector<NamedFigure> published = {};  // in the same unit
 };
 
 // Error: what keeps the row from being expressed, as Error::text.found: "no field k_dim".
 using Predictor = Result<Prediction> (*)(const Fields& row);
-
-// How close a prediction must come.
-enum class Closeness {
-  kAsPrinted,    // equal at the digits that were printed; of medium or low confidence within 1 %
-  kWithinPrint,  // inside the prediction's band; without one as printed
-  kBand,         // within 8 %
-  kShown,        // not judged
-};
 
 // One kind of figure, "llamacpp_kv": a row of the table of its engine.
 struct RunKind {
@@ -52,20 +62,26 @@ struct RunKind {
 // weights outside GGUF (validate_pools.cc).
 std::span<const RunKind> LlamacppRunKinds();
 std::span<const RunKind> PoolRunKinds();
+// Of training, and of one kernel (validate_training.cc).
+std::span<const RunKind> TrainingRunKinds();
 
 // A row beside its prediction.
 struct ValidatedRun {
   std::string id = {};
   std::string kind = {};
+  // Whose summary it is in: its kind; of training its metric and who measured it.
+  std::string group = {};
   std::string source = {};
   std::string unit = {};  // of both figures: the row's own
   double measured = 0;
   std::optional<double> predicted = {};  // none: the row is not expressible
   std::string reason = {};               // why
-  double error = 0;                      // predicted ÷ measured − 1
-  bool exact = false;                    // equal at the printed digits
-  bool judged = false;                   // its kind is not only shown
-  bool close = false;                    // as close as its kind asks
+  std::optional<PrintedRange> band = {};
+  std::vector<NamedFigure> published = {};
+  double error = 0;     // predicted ÷ measured − 1
+  bool exact = false;   // equal at the printed digits
+  bool judged = false;  // its kind is not only shown
+  bool close = false;   // as close as its kind asks
 };
 
 // Over the rows of one kind, or over all.

@@ -135,8 +135,10 @@ Json AdviceJson(const Budget& budget) {
   Json::Array list;
   for (const Advice& advice : budget.advice) {
     list.emplace_back(Json::Object{{"change", advice.change},
+                                   {"command", advice.command},
                                    {"saves_bytes", BytesJson(advice.saves)},
-                                   {"costs", advice.costs}});
+                                   {"costs", advice.costs},
+                                   {"enough", advice.enough ? Json(*advice.enough) : Json()}});
   }
   return list;
 }

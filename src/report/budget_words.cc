@@ -95,6 +95,34 @@ std::string TotalWords(const Budget& budget, const BudgetStyle& style) {
                            PrintBytes(total.low, style.unit), PrintBytes(total.high, style.unit));
 }
 
+// Of a training step that does not fit.
+bool NoneIsEnough(const Budget& budget) {
+  const bool asks = !IsServing(budget) && budget.verdict && *budget.verdict != Fit::kFits;
+  return asks && std::ranges::none_of(budget.advice, [](const Advice& advice) {
+           return advice.enough.value_or(false);
+         });
+}
+
+// One screen has no room for more.
+constexpr std::size_t kMostAdvice = 8;
+
+void AddAdvice(const Budget& budget, const BudgetStyle& style, std::vector<std::string>& remarks) {
+  const std::size_t shown = std::min(budget.advice.size(), kMostAdvice);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Advice& advice = budget.advice[i];
+    remarks.push_back(fmt::format("Saves {}{}: {} ({}).", PrintBytes(advice.saves, style.unit),
+                                  advice.enough.value_or(false) ? ", enough" : "", advice.change,
+                                  advice.costs));
+  }
+  if (shown < budget.advice.size()) {
+    remarks.push_back(
+        fmt::format("{} more that save less: see --json.", budget.advice.size() - shown));
+  }
+  if (NoneIsEnough(budget)) {
+    remarks.emplace_back("No single change is enough.");
+  }
+}
+
 // "Recipe "bf16" is read as bf16, 8.0 bytes a parameter; it may mean mixed-bf16 (16.0), …"
 std::string ReadingWords(const Budget& budget) {
   const std::string& assumed = budget.job.training.recipe.names.id;
@@ -242,10 +270,7 @@ std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style)
   if (has_engine || (!IsServing(budget) && budget.total.low != budget.total.high)) {
     remarks.push_back(TotalWords(budget, style));
   }
-  for (const Advice& advice : budget.advice) {
-    remarks.push_back(fmt::format("Saves {}: {} ({}).", PrintBytes(advice.saves, style.unit),
-                                  advice.change, advice.costs));
-  }
+  AddAdvice(budget, style, remarks);
   if (!budget.readings.empty()) {
     remarks.push_back(ReadingWords(budget));
   }

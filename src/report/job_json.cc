@@ -58,6 +58,14 @@ constexpr Row kRows[] = {
     {"optimizer", [](const Job& j) { return Json(j.training.optimizer.names.id); }},
     {"micro_batch_size", [](const Job& j) { return Json(j.training.micro_batch_size); }},
     {"sequence_length", [](const Job& j) { return Json(j.training.sequence_length); }},
+    {"length_histogram",
+     [](const Job& j) { return j.training.data ? Json(j.training.data->file) : Json(); }},
+    {"padding",
+     [](const Job& j) {
+       const bool pads = j.training.data && !j.training.data->is_packed;
+       return pads ? Json(Name(j.training.data->padding)) : Json();
+     }},
+    {"packing", [](const Job& j) { return IfTrue(j.training.data && j.training.data->is_packed); }},
     {"gradient_accumulation", [](const Job& j) { return Json(j.training.gradient_accumulation); }},
     {"activations",
      [](const Job& j) { return Json(j.training.lower_bound ? "lower-bound" : "exact"); }},

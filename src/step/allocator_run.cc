@@ -23,6 +23,7 @@ std::size_t Index(std::int64_t number) {
 struct TensorSizes {
   std::map<std::int64_t, std::vector<std::int64_t>> of_storage = {};  // by their sum
   std::vector<std::int64_t> trainable = {};
+  std::int64_t all_trainable = 0;  // their sum
 };
 
 std::int64_t Sum(const std::vector<std::int64_t>& sizes) {
@@ -46,6 +47,7 @@ TensorSizes TensorSizesOf(const Network& network) {
   }
   sizes.trainable = by_recipe;
   sizes.trainable.insert(sizes.trainable.end(), float32.begin(), float32.end());
+  sizes.all_trainable = Sum(sizes.trainable);
   sizes.of_storage.try_emplace(Sum(by_recipe), by_recipe);
   sizes.of_storage.try_emplace(Sum(float32), float32);
   return sizes;
@@ -119,7 +121,7 @@ class Run {
 
   // What an optimizer needs over all parameters kernel by kernel is a tensor for each of them.
   void AskFor(const Storage& storage, bool is_of_step) {
-    const std::int64_t parameters = Sum(sizes_.trainable);
+    const std::int64_t parameters = sizes_.all_trainable;
     const std::int64_t bytes = storage.bytes.expected.value();
     if (is_of_step && parameters > 0 && bytes > 0 && bytes % parameters == 0) {
       AskForParts(storage, sizes_.trainable);

@@ -208,17 +208,15 @@ void Player::AddHeldBefore(const Tensor& held, Moment end) {
 }
 
 void Player::HoldOverTheStep() {
-  if (tape_.forward_ends.empty()) {
+  if (tape_.forward_ends.empty() || !part_.holds_over_steps) {
     return;
   }
   const Moment end = tape_.forward_ends.front();
   for (const Tensor& logits : HeldOver().logits) {
     AddHeldBefore(logits, std::min(first_logits_made_ + 1, end));
   }
-  if (part_.holds_over_steps) {
-    for (const Tensor& input : held_inputs_) {
-      AddHeldBefore(input, end);
-    }
+  for (const Tensor& input : held_inputs_) {
+    AddHeldBefore(input, end);
   }
 }
 

@@ -1,0 +1,83 @@
+#include "plan/change_command.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+
+namespace fourpiles {
+namespace {
+
+// What a shell takes as it stands; anything else is put between single quotes.
+std::string ShellWord(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string quoted = "'";
+  for (const char c : word) {
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+std::int64_t SolvedValue(const Job& job) {
+  switch (*job.solve) {
+    case Unknown::kMicroBatchSize:
+      return job.training.micro_batch_size;
+    case Unknown::kSequenceLength:
+      return job.training.sequence_length;
+    case Unknown::kDevices:
+      return job.devices;
+    case Unknown::kConcurrency:
+      return job.serving.concurrency;
+    case Unknown::kContextLength:
+      break;
+  }
+  return job.serving.context_length;
+}
+
+std::string OptionText(JobKind kind, std::string_view name, std::string_view value) {
+  const std::vector<Setting> settings = SettingsOf(kind);
+  const auto setting = std::ranges::find(settings, name, &Setting::name);
+  const bool is_flag = setting != settings.end() && setting->value.empty();
+  return is_flag ? fmt::format(" --{}", name) : fmt::format(" --{} {}", name, ShellWord(value));
+}
+
+}  // namespace
+
+std::string ChangeAsTyped(const Settings& changes) {
+  std::string text;
+  // The micro-batch stands before the accumulation that makes up for it, as a reader expects.
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", change->first, change->second.text);
+  }
+  return text;
+}
+
+std::string CommandWith(const Job& job, const Settings& changes) {
+  Settings settings = job.settings;
+  if (job.solve) {
+    std::string name(Name(*job.solve));
+    std::ranges::replace(name, '_', '-');
+    settings.erase("solve");
+    settings.insert_or_assign(name, SetValue{fmt::to_string(SolvedValue(job)), "--" + name});
+  }
+  for (const auto& [name, value] : changes) {
+    settings.insert_or_assign(name, value);
+  }
+  const auto model = settings.find("model");
+  std::string command =
+      fmt::format("fourpiles {} {}", Name(job.kind),
+                  ShellWord(model == settings.end() ? job.model.name : model->second.text));
+  for (const auto& [name, value] : settings) {
+    if (name != "model") {
+      command += OptionText(job.kind, name, value.text);
+    }
+  }
+  return command;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,114 @@
+#include "plan/length_report.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "base/testing.h"
+#include "plan/solve.h"
+
+namespace fourpiles {
+namespace {
+
+using Typed = std::map<std::string, std::string>;
+
+// A file that is gone with the test.
+class LengthReports : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(path_) << "length,count\n200,600\n900,300\n2100,80\n5000,15\n16000,5\n";
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  Result<Job> Read(Typed typed) const {
+    typed["length-histogram"] = path_;
+    return MakeJob(JobKind::kFinetune, "1B", TypedSettings(typed));
+  }
+
+  std::string path_ = testing::TempDir() + "fourpiles_lengths.csv";
+};
+
+// The budget is that of the longest sample; a limit cuts it, and nothing is longer than the data
+// but what is filled up.
+TEST_F(LengthReports, SizeTheStepForTheWorstBatch) {
+  const auto length = [&](const Typed& typed) {
+    return Read(typed).value().training.sequence_length;
+  };
+  EXPECT_EQ(length({}), 16000);
+  EXPECT_EQ(length({{"sequence-length", "4096"}}), 4096);
+  EXPECT_EQ(length({{"sequence-length", "32768"}}), 16000);
+  EXPECT_EQ(length({{"sequence-length", "32768"}, {"padding", "none"}}), 16000);
+  EXPECT_EQ(length({{"sequence-length", "32768"}, {"padding", "max"}}), 32768);
+  EXPECT_EQ(length({{"sequence-length", "32768"}, {"packing", "true"}}), 32768);
+  EXPECT_EQ(length({{"packing", "true"}}), 16000);
+}
+
+// A mean of 713 tokens, of which 594.8 are left at 2,048; the longest of two are 1,100.565 and
+// 866.12 in the mean (sample_lengths_test.cc).
+TEST_F(LengthReports, TellWhichShareIsPadding) {
+  const auto share = [&](Typed typed) {
+    typed["micro-batch-size"] = "2";
+    return ReportLengths(Read(typed).value()).value().padding_share;
+  };
+  EXPECT_NEAR(share({}), 1 - 713 / 1100.565, 1e-12);
+  EXPECT_NEAR(share({{"sequence-length", "2048"}}), 1 - 594.8 / 866.12, 1e-12);
+  EXPECT_NEAR(share({{"sequence-length", "2048"}, {"padding", "max"}}), 1 - 594.8 / 2048, 1e-12);
+  EXPECT_EQ(share({{"padding", "none"}}), 0);
+  EXPECT_EQ(share({{"packing", "true"}}), 0);
+}
+
+// One output a layer in bfloat16: 2 layers × 1,024 × 2 bytes a token, beside 16 bytes of each of
+// the 10^9 parameters. 4,096 bytes × 2,500 tokens are 10,240,000.
+TEST_F(LengthReports, FindTheLargestLimitThatFits) {
+  const Job job = Read({{"layers", "2"}, {"width", "1024"}, {"device", "16010240000"}}).value();
+  const LengthReport report = ReportLengths(job).value();
+  ASSERT_TRUE(report.largest);
+  EXPECT_EQ(report.largest->limit, 2500);
+  EXPECT_DOUBLE_EQ(report.largest->shares.samples_whole, 0.98);
+  EXPECT_DOUBLE_EQ(report.largest->shares.tokens_whole, 558'000.0 / 713'000);
+  std::vector<std::int64_t> limits;
+  for (const LengthLimit& row : report.limits) {
+    limits.push_back(row.limit);
+    EXPECT_EQ(row.peak, Bytes(16'000'000'000 + 4096 * row.limit));
+    EXPECT_EQ(row.verdict, row.limit <= 2500 ? Fit::kFits : Fit::kDoesNotFit);
+  }
+  EXPECT_EQ(limits, (std::vector<std::int64_t>{128, 200, 256, 512, 900, 1024, 2048, 2100, 4096,
+                                               5000, 8192, 16000}));
+  EXPECT_EQ(report.limits.back().percentiles, (std::vector<std::string>{"99.9", "100"}));
+}
+
+TEST_F(LengthReports, SayWhereNothingAndWhereAllFits) {
+  const auto largest = [&](const char* memory) {
+    return ReportLengths(Read({{"layers", "2"}, {"width", "1024"}, {"device", memory}}).value())
+        .value()
+        .largest;
+  };
+  EXPECT_FALSE(largest("16000000000"));
+  EXPECT_EQ(largest("16000004096")->limit, 1);
+  EXPECT_EQ(largest("80GB")->limit, 16000);
+}
+
+TEST_F(LengthReports, RefuseSettingsThatSayNothing) {
+  const auto error = [&](const Typed& typed) { return ErrorLine(Read(typed).error()); };
+  EXPECT_EQ(error({{"packing", "true"}, {"padding", "max"}}),
+            "--padding | max with --packing, which fills nothing up | expected one of the two | ");
+  EXPECT_EQ(
+      error({{"padding", "longst"}}),
+      "--padding | unknown word \"longst\" | did you mean \"longest\"? | one of longest, max, "
+      "none");
+  const Settings settings = TypedSettings({{"length-histogram", path_}});
+  Job images = OpenJob(JobKind::kTrain, "1B", settings).value();
+  images.model.network.tokens_per_sample = 197;  // ViT: 14 × 14 patches and one more
+  EXPECT_EQ(
+      ErrorLine(ReadJob(images, settings).error()),
+      "--length-histogram | every sample of 1B has 197 tokens | expected a model of sequences "
+      "| leave it out");
+  EXPECT_EQ(ErrorLine(MakeJob(JobKind::kTrain, "1B", TypedSettings({{"packing", "true"}})).error()),
+            "--packing | no lengths of samples | expected --length-histogram | docs/LENGTHS.md "
+            "shows its forms");
+}
+
+}  // namespace
+}  // namespace fourpiles

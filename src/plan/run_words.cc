@@ -1,0 +1,218 @@
+#include "plan/run_words.h"
+
+#include <algorithm>
+
+#include "base/ascii.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr std::string_view kNoAdapter = "LLaMA-Adapter is not among the adapters here";
+constexpr std::string_view kNoThunder = "thunder's compiler is not described";
+constexpr std::string_view kUnknownRecompute = "whether layers run again is not known";
+
+constexpr RunWord kWords[] = {
+    // Whose program it was.
+    {"source", "lightning-ai/litgpt",
+     "implementation=litgpt @rank=8 @targets=q_proj+v_proj @dropout=0.05"},
+    {"source", "pytorch/torchtune",
+     "implementation=torchtune optimizer-kernels=fused @rank=64 "
+     "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
+    {"source", "pytorch/ao", "implementation=torchtune"},
+    {"source", "llm.c", "implementation=llm.c"},
+    {"source", "huggingface/", "implementation=pytorch"},
+    {"source", "qwenlm/qwen", "implementation=pytorch"},
+    {"source", "modelscope/ms-swift", "implementation=pytorch"},
+    {"source", "galore", "implementation=pytorch"},
+    {"source", "linkedin/liger-kernel", "implementation=pytorch"},
+
+    {"mode", "pretrain", "@command=train"},
+    {"mode", "full-ft", "@command=train"},
+    {"mode", "train", "@command=train"},
+    {"mode", "weights only", "@command=train"},
+    {"mode", "lora", "@adapter=lora"},
+    {"mode", "qlora", "@adapter=lora"},
+    {"mode", "lora+embeddings", "@adapter=lora @modules=embed_tokens+lm_head"},
+    {"mode", "dora", "@adapter=dora"},
+    {"mode", "vera", "@adapter=vera"},
+    {"mode", "ia3", "@adapter=ia3"},
+    {"mode", "ln_tuning", "@adapter=ln"},
+    {"mode", "prompt-tuning", "@adapter=prompt"},
+    {"mode", "adapter", "", kNoAdapter},
+    {"mode", "adapter_v2", "", kNoAdapter},
+    {"mode", "pretrain galore 8-bit per-layer", "", "GaLore with 8-bit states is not described"},
+
+    {"precision", "bf16-true", "recipe=bf16"},
+    {"precision", "bf16-true+bnb.nf4", "recipe=bf16 base-format=nf4"},
+    {"precision", "bf16-true+nf4", "recipe=bf16 base-format=nf4"},
+    {"precision", "bf16-true+bnb.nf4-dq", "recipe=bf16 base-format=nf4-double"},
+    {"precision", "bf16-true+nf4-dq", "recipe=bf16 base-format=nf4-double"},
+    {"precision", "bf16-mixed", "recipe=amp-bf16"},
+    {"precision", "pure bf16", "recipe=bf16"},
+    {"precision", "bf16", "recipe=bf16"},
+    {"precision", "bf16 amp", "recipe=amp-bf16"},
+    {"precision", "bf16 + fp32 master", "recipe=mixed-bf16"},
+    {"precision", "bf16 + torchao nf4", "recipe=bf16 base-format=nf4-double"},
+    {"precision", "bf16 + nf4", "recipe=bf16 base-format=nf4-double"},
+    {"precision", "bf16 nf4", "recipe=bf16 base-format=nf4-double"},
+    {"precision", "pure bf16 + nf4", "recipe=bf16 base-format=nf4"},
+    {"precision", "fp32", "recipe=fp32"},
+    {"precision", "fp16", "recipe=fp16"},
+    {"precision", "fp16 amp", "recipe=amp-fp16"},
+    {"precision", "fp16 mixed", "recipe=amp-fp16"},
+    {"precision", "gptq-int8", "recipe=bf16 base-format=gptq:8:128"},
+    {"precision", "gptq-int4", "recipe=bf16 base-format=gptq:4:128"},
+    {"precision", "bnb-int4", "recipe=bf16 base-format=nf4"},
+    {"precision", "fp16 + gptq int4", "recipe=fp16 base-format=gptq:4:128"},
+
+    {"optimizer", "adamw", "optimizer=adamw"},
+    {"optimizer", "adam", "optimizer=adam"},
+    {"optimizer", "adamw_torch", "optimizer=adamw"},
+    {"optimizer", "adamw bf16 states", "optimizer=adamw"},
+    {"optimizer", "adamw fp32", "optimizer=adamw"},
+    {"optimizer", "adamw fused", "optimizer=adamw optimizer-kernels=fused"},
+    {"optimizer", "torch fused adamw", "optimizer=adamw optimizer-kernels=fused"},
+    {"optimizer", "bnb pagedadamw", "optimizer=paged-adamw"},
+    {"optimizer", "pagedadamw", "optimizer=paged-adamw"},
+    {"optimizer", "adamw8bit", "optimizer=adamw-8bit-bnb"},
+    {"optimizer", "bnb adamw8bit", "optimizer=adamw-8bit-bnb"},
+    {"optimizer", "bnb adam8bit", "optimizer=adamw-8bit-bnb"},
+    {"optimizer", "ao adamw8bit", "optimizer=adamw-8bit-torchao"},
+    {"optimizer", "ao adamw4bit", "optimizer=adamw-4bit-torchao"},
+    {"optimizer", "ao adamwfp8", "optimizer=adamw-fp8-torchao"},
+    {"optimizer", "adafactor", "optimizer=adafactor"},
+    {"optimizer", "sgd", "optimizer=sgd"},
+    {"optimizer", "sgd momentum", "optimizer=sgd-momentum"},
+    {"optimizer", "none", "optimizer=sgd"},
+    {"optimizer", "none yet", "optimizer=sgd"},
+
+    {"recompute", "none", ""},
+    {"recompute", "full", "recompute=full"},
+    {"recompute", "full per block", "recompute=full"},
+    {"recompute", "full + offload", "recompute=full offload=activations"},
+    {"recompute", "gelu", ""},
+    {"recompute", "none (recompute=0)", "implementation=llm.c-r0"},
+    {"recompute", "unknown", "", kUnknownRecompute},
+
+    {"attention", "sdpa flash", ""},
+    {"attention", "sdpa", ""},
+    {"attention", "cudnn flash", ""},
+    {"attention", "flash2", "attention=flash"},
+    {"attention", "flash", "attention=flash"},
+    {"attention", "eager", "attention=eager"},
+    {"attention", "unknown", ""},
+    {"attention", "n/a", ""},
+
+    {"special", "packed", ""},
+    {"special", "packed 4096", ""},
+    {"special", "compile", "@compile=yes"},
+    {"special", "chunked ce", "loss=chunked:8"},
+    {"special", "chunked ce (8)", "loss=chunked:8"},
+    {"special", "optimizer_in_bwd", "optimizer-kernels=in-backward"},
+    {"special", "offload", "offload=activations"},
+    {"special", "adamw8bit", ""},
+    {"special", "lm_head chunked 128", "@lm-head-chunks=128"},
+    {"special", "chunked cross-entropy 128", ""},
+    {"special", "chunked cross-entropy", ""},
+    {"special", "fabric casts logits to fp32", ""},
+    {"special", "batch 4 length-bucketed", ""},
+    {"special", "empty_cache every 10 steps", ""},
+    {"special", "thunder torchcompile", "", kNoThunder},
+    {"special", "thunder nvfuser", "", kNoThunder},
+
+    {"device_type", "a100-sxm4-40gb", "device=a100-40gb"},
+    {"device_type", "a100-40gb", "device=a100-40gb"},
+    {"device_type", "40gb class", "device=a100-40gb"},
+    {"device_type", "a100", "device=a100-sxm-80gb"},
+    {"device_type", "a100-80gb", "device=a100-sxm-80gb"},
+    {"device_type", "a800-80gb", "device=a100-sxm-80gb"},
+    {"device_type", "a10g-24gb", "device=a10-24gb"},
+    {"device_type", "h100", "device=h100-sxm-80gb"},
+    {"device_type", "h100-80gb", "device=h100-sxm-80gb"},
+    {"device_type", "h100-96gb", "device=gh200-96gb"},
+    {"device_type", "h200", "device=h200-sxm-141gb"},
+    {"device_type", "b200", "device=b200-180gb"},
+    {"device_type", "l40s", "device=l40s-48gb"},
+    {"device_type", "v100", "device=v100-32gb"},
+    {"device_type", "v100-sxm2-16gb", "device=v100-sxm2-16gb"},
+    {"device_type", "t4-16gb", "device=t4-16gb"},
+    {"device_type", "rtx4070tis-16gb", "device=rtx-4070-ti-super-16gb"},
+    {"device_type", "rtx4090", "device=rtx-4090-24gb"},
+    {"device_type", "rtx4090-24gb", "device=rtx-4090-24gb"},
+    {"device_type", "rtx3090", "device=rtx-3090-24gb"},
+    {"device_type", "titanrtx-24gb", "device=rtx-3090-24gb"},
+    {"device_type", "unknown 24gb+", "device=rtx-4090-24gb"},
+
+    // Phrases of the notes.
+    {"notes", "for q and v", "@targets=q_proj+v_proj"},
+    {"notes", "targets=qv", "@targets=q_proj+v_proj"},
+    {"notes", "targets q,v ", "@targets=q_proj+v_proj"},
+    {"notes", " q,v", "@targets=q_proj+v_proj"},
+    {"notes", "targets=all+head", "@targets=all-linear+lm_head"},
+    {"notes", "all linear incl. head", "@targets=all-linear+lm_head"},
+    {"notes", "targets all+output", "@targets=all-linear+lm_head"},
+    {"notes", "on k,q,v,up,down,gate",
+     "@targets=*k_proj+*q_proj+*v_proj+*up_proj+*down_proj+*gate_proj"},
+    {"notes", "q,v,o + all mlp", "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
+    {"notes", "gate,up,down", "@targets=gate_proj+up_proj+down_proj"},
+    {"notes", "on c_attn,c_proj,w1,w2", "@targets=all-linear"},
+    {"notes", "default (c_attn)", "@targets=q_proj+k_proj+v_proj"},
+    {"notes", "c_attn;", "@targets=q_proj+k_proj+v_proj"},
+    {"notes", "all linear;", "@targets=all-linear"},
+
+    {"batches", "first batch is forced to hold the longest sample", "@later-batches=shorter"},
+    {"dropout", "dropout=0.05", "@dropout=0.05"},
+    {"dropout", "dropout 0.05", "@dropout=0.05"},
+
+    // What the unit stands for.
+    {"unit", "mb = mib", "@unit=MiB"},
+    {"unit", "nvml used//1024**2", "@unit=MiB"},
+    {"unit", "active_bytes.all.peak / 2**30", "@unit=GiB"},
+    {"unit", "differences fit gib", "@unit=GiB"},
+    {"unit", "values are gib", "@unit=GiB"},
+};
+
+}  // namespace
+
+std::span<const RunWord> RunWords() {
+  return kWords;
+}
+
+std::string PlainWord(std::string_view text) {
+  std::string plain;
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : 0;
+    if (depth == 0) {
+      plain += c;
+    }
+    depth -= c == ')' && depth > 0 ? 1 : 0;
+  }
+  const std::size_t first = plain.find_first_not_of(' ');
+  const std::size_t last = plain.find_last_not_of(' ');
+  return first == std::string::npos ? "" : LowerCase(plain.substr(first, last - first + 1));
+}
+
+const RunWord* FindRunWord(std::string_view field, std::string_view text) {
+  const std::string whole = LowerCase(text);
+  const std::string plain = PlainWord(text);
+  for (const std::string& wanted : {whole, plain}) {
+    const auto word = std::ranges::find_if(kWords, [&](const RunWord& candidate) {
+      return candidate.field == field && candidate.word == wanted;
+    });
+    if (word != std::end(kWords)) {
+      return word;
+    }
+  }
+  return nullptr;
+}
+
+const RunWord* FindRunPhrase(std::string_view field, std::string_view text) {
+  const std::string lower = LowerCase(text);
+  const auto word = std::ranges::find_if(kWords, [&](const RunWord& candidate) {
+    return candidate.field == field && lower.find(candidate.word) != std::string::npos;
+  });
+  return word == std::end(kWords) ? nullptr : word;
+}
+
+}  // namespace fourpiles

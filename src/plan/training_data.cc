@@ -1,0 +1,82 @@
+#include "plan/training_data.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr std::string_view kFile = "length-histogram";
+constexpr std::array<std::string_view, 3> kPaddings = {"longest", "max", "none"};
+
+// Settings that only say something of a file of lengths.
+Result<void> RefuseWithoutFile(const SettingReader& reader) {
+  for (const std::string_view name : {"padding", "packing"}) {
+    if (const SetValue* set = reader.Find(name)) {
+      return WrongUsage({.where = set->where,
+                         .found = "no lengths of samples",
+                         .expected = "expected --length-histogram",
+                         .hint = "docs/LENGTHS.md shows its forms"});
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view Name(Padding padding) {
+  return kPaddings.at(static_cast<std::size_t>(padding));
+}
+
+Result<std::shared_ptr<const TrainingData>> ReadTrainingData(SettingReader& reader,
+                                                             const Job& job) {
+  const SetValue* file = reader.Find(kFile);
+  if (file == nullptr) {
+    TRY_VOID(RefuseWithoutFile(reader));
+    return nullptr;
+  }
+  if (const auto& tokens = job.model.network.tokens_per_sample) {
+    return WrongUsage(
+        {.where = file->where,
+         .found = fmt::format("every sample of {} has {} tokens", job.model.name, *tokens),
+         .expected = "expected a model of sequences",
+         .hint = "leave it out"});
+  }
+  auto data = std::make_shared<TrainingData>();
+  data->file = file->text;
+  data->is_packed = reader.Flag("packing");
+  const SetValue* padding = reader.Find("padding");
+  if (data->is_packed && padding != nullptr && padding->text != "none") {
+    return WrongUsage(
+        {.where = padding->where,
+         .found = fmt::format("{} with --packing, which fills nothing up", padding->text),
+         .expected = "expected one of the two"});
+  }
+  if (!data->is_packed) {
+    TRY(const std::size_t kind, reader.Word("padding", kPaddings, 0));
+    data->padding = static_cast<Padding>(kind);
+  }
+  TRY(data->limit, reader.OptionalCount("sequence-length", kSizes));
+  TRY(data->lengths, ReadSampleLengths(data->file));
+  return data;
+}
+
+void TakeSequenceLength(Job& job, const TrainingData* data) {
+  if (data == nullptr) {
+    return;
+  }
+  const std::int64_t longest = data->lengths.Longest();
+  std::int64_t length = data->limit.value_or(longest);
+  std::string where = "--sequence-length";
+  if (!data->limit || (!FillsLimit(*data) && longest < length)) {
+    length = longest;
+    where = "--length-histogram";
+  }
+  job.settings.insert_or_assign("sequence-length", SetValue{fmt::to_string(length), where});
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,19 @@
+#pragma once
+
+// The settings that tell of the training data: --length-histogram, --padding, --packing.
+
+#include <memory>
+
+#include "plan/setting_reader.h"
+
+namespace fourpiles {
+
+// Reads the file; null where none was given. Errors: kInput for the file; kUsage for settings that
+// mean nothing without it, or contradict, and for a model whose samples all have one length.
+Result<std::shared_ptr<const TrainingData>> ReadTrainingData(SettingReader& reader, const Job& job);
+
+// Sets the sequence length that the worst batch has: of the longest sample up to the limit that was
+// typed; the limit itself, where samples are filled up to it or packed.
+void TakeSequenceLength(Job& job, const TrainingData* data);
+
+}  // namespace fourpiles

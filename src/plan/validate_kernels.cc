@@ -1,0 +1,133 @@
+// One kernel by itself: losses over logits, and output layers with their loss.
+
+#include <array>
+#include <charconv>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "plan/validate_fields.h"
+#include "plan/validate_training.h"
+#include "step/profile.h"
+#include "step/schedule.h"
+#include "step/state.h"
+
+namespace fourpiles {
+namespace {
+
+struct KernelRun {
+  bool liger = false;
+  bool with_output_layer = false;
+  std::int64_t tokens = 1;
+  std::int64_t hidden_size = 1;
+  std::int64_t vocabulary = 1;
+  NumberFormat format = {};
+};
+
+// The number behind "vocab size=".
+std::optional<std::int64_t> CountBehind(std::string_view text, std::string_view name) {
+  if (!text.starts_with(name)) {
+    return std::nullopt;
+  }
+  text.remove_prefix(name.size());
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && count > 0 && count < kLargestAmount ? std::optional(count) : std::nullopt;
+}
+
+Result<void> ReadSpecials(KernelRun& run, const Fields& row) {
+  TRY(const auto specials, row.Texts("special"));
+  for (const std::string_view special : specials) {
+    if (special == "liger" || special == "huggingface") {
+      run.liger = special == "liger";
+    } else if (const auto words = CountBehind(special, "vocab size=")) {
+      run.vocabulary = *words;
+    } else if (const auto rows = CountBehind(special, "B x T=")) {
+      run.tokens = *rows;
+    } else {
+      return NotExpressible(fmt::format("special: \"{}\" is not in the vocabulary", special));
+    }
+  }
+  return {};
+}
+
+Result<KernelRun> KernelRunOf(const Fields& row) {
+  KernelRun run;
+  const std::string model = RunText(row, "model");
+  run.with_output_layer = model == "fused_linear_cross_entropy kernel";
+  if (!run.with_output_layer && model != "cross_entropy kernel") {
+    return NotExpressible(fmt::format("model: \"{}\" is no kernel that is described", model));
+  }
+  const std::string precision = RunText(row, "precision");
+  const std::string_view name = precision.starts_with("torch.")
+                                    ? std::string_view(precision).substr(6)
+                                    : std::string_view(precision);
+  TRY(run.format, FindFormat(name));
+  run.tokens = CountOr(row, {"B"}, 1) * CountOr(row, {"T"}, 1);
+  run.hidden_size = CountOr(row, {"H"}, 1);
+  run.vocabulary = CountOr(row, {"V"}, 1);
+  TRY_VOID(ReadSpecials(run, row));
+  return run;
+}
+
+// The inputs are parameters here: they are there before and after, and have gradients.
+Network NetworkOf(const KernelRun& run) {
+  Network network;
+  const std::int64_t width = run.with_output_layer ? run.hidden_size : run.vocabulary;
+  Block block = {.parameters = {{.name = "input", .shape = {run.tokens, width}}}};
+  if (run.with_output_layer) {
+    block.parameters.push_back({.name = "lin.weight", .shape = {run.vocabulary, run.hidden_size}});
+  }
+  Operator loss = {
+      .kind = OperatorKind::kLoss, .inputs = {1}, .outputs = {2}, .widths = {run.vocabulary}};
+  if (run.with_output_layer) {
+    loss.parameters = {{.parameter = 1}};
+  }
+  block.operators = {{.kind = OperatorKind::kConstant,
+                      .outputs = {1},
+                      .parameters = {{.parameter = 0}},
+                      .widths = {width}},
+                     loss};
+  network.blocks.push_back(std::move(block));
+  return network;
+}
+
+// The benchmark runs the kernel again and again, so that gradients are there already; those of a
+// loss that writes them in place of its input are that input.
+bool HasGradientsBefore(const KernelRun& run) {
+  return run.with_output_layer || !run.liger;
+}
+
+}  // namespace
+
+Result<Prediction> PredictKernelRun(const Fields& row) {
+  TRY(const KernelRun run, KernelRunOf(row));
+  const Network network = NetworkOf(run);
+  TRY_VOID(CheckNetwork(network, "arch"));
+  Recipe recipe = {.weights = run.format, .compute = run.format, .gradients = run.format};
+  TRY(Resident resident, WeightStorages(network, run.format));
+  if (HasGradientsBefore(run)) {
+    TRY(Resident gradients, GradientStorage(network, recipe));
+    resident.Append(std::move(gradients));
+  }
+  const Part part = {.network = std::make_shared<const Network>(network),
+                     .resident = std::make_shared<const Resident>(std::move(resident)),
+                     .schedule = TrainingSchedule(network, {}),
+                     .numbers = {.weights = TypeOf(run.format), .compute = TypeOf(run.format)},
+                     .gradients = GradientUse::kAdded};
+  ProfileChoices choices;
+  if (run.liger && !run.with_output_layer) {
+    choices.loss = LossKind::kFused;
+  }
+  TRY(const Profile profile,
+      FindProfile(run.liger && run.with_output_layer ? "liger" : "pytorch", choices));
+  TRY(const Tape tape, Play(part, profile));
+  return Prediction{.value = static_cast<double>(PeakOf(tape, Place::kDevice).bytes.value()),
+                    .unit = "bytes",
+                    .closeness = Closeness::kBand,
+                    .means_unit = "MiB"};
+}
+
+}  // namespace fourpiles
