@@ -71,10 +71,10 @@ void TakeSequenceLength(Job& job, const TrainingData* data) {
   }
   const std::int64_t longest = data->lengths.Longest();
   std::int64_t length = data->limit.value_or(longest);
-  std::string where = "--sequence-length";
+  std::string where(data->limit ? job.settings.find("sequence-length")->second.where : "");
   if (!data->limit || (!FillsLimit(*data) && longest < length)) {
     length = longest;
-    where = "--length-histogram";
+    where = job.settings.find(kFile)->second.where;
   }
   job.settings.insert_or_assign("sequence-length", SetValue{fmt::to_string(length), where});
 }
