@@ -184,10 +184,16 @@ tl::unexpected<Error> NoPart(const Network& network, std::string_view part,
   }
   const std::vector<std::string> modules = ModuleNames(network);
   known.insert(known.end(), modules.begin(), modules.end());
+  if (modules.empty() || modules == std::vector<std::string>{""}) {
+    return WrongUsage({.where = std::string(where),
+                       .found = "a bare parameter count has no parts",
+                       .expected = "expected a model whose parts have names",
+                       .hint = "give a model of the catalogue, or its folder"});
+  }
   const bool is_word = std::ranges::find(kWords, part, &Word::word) != std::end(kWords);
   return WrongUsage(
       {.where = std::string(where),
-       .found = is_word ? fmt::format("the model has no {} that we know", part)
+       .found = is_word ? fmt::format("the model has no {}", part)
                         : fmt::format("no part of the model is called \"{}\"", part),
        .expected = is_word ? "expected a part that it has" : DidYouMean(part, known),
        .hint = fmt::format("embeddings, head, vision, norms, biases, last:K, all-but-last:K, or a "

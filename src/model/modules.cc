@@ -30,6 +30,12 @@ void AddOnce(std::vector<Module>& modules, Module module) {
   }
 }
 
+// "embed_tokens", "word_embeddings", "wte".
+bool EmbedsByName(std::string_view module) {
+  const std::string_view name = LastPart(module);
+  return name.find("embed") != std::string_view::npos || name == "wte" || name == "wpe";
+}
+
 // Norms of heads with weights of their own are matrices too.
 std::vector<Module> ModulesByShape(const Block& block) {
   std::vector<Module> modules;
@@ -38,9 +44,13 @@ std::vector<Module> ModulesByShape(const Block& block) {
     const std::string_view module = OwnerOf(parameter.name);
     const bool is_matrix = LastPart(parameter.name) == kWeight && !parameter.routed &&
                            parameter.shape.size() == 2 && !module.ends_with("norm");
-    if (is_matrix && IsNumbered(block)) {
+    if (is_matrix) {
+      const bool embeds = EmbedsByName(FullName(block, block.first, module));
+      const LinearSize size = {.out = parameter.shape[embeds ? 1 : 0],
+                               .in = parameter.shape[embeds ? 0 : 1]};
       AddOnce(modules, {.name = std::string(module),
-                        .size = {.out = parameter.shape[0], .in = parameter.shape[1]},
+                        .kind = embeds ? ModuleKind::kEmbedding : ModuleKind::kLinear,
+                        .size = size,
                         .weight = {.parameter = static_cast<std::int32_t>(i)}});
     }
   }

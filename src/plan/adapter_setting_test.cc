@@ -105,8 +105,9 @@ TEST(AdapterSetting, WithoutOneFineTuningHasLoraOfRank16) {
   const Job job = MakeJob(JobKind::kFinetune, "gpt2", {}).value();
   EXPECT_EQ(TrainableParameterCount(job.model.network), 2'359'296);
   EXPECT_EQ(AdapterSpec(*job.training.adapter), "lora:rank=16,targets=all-linear");
-  EXPECT_EQ(job.defaults.front().key, "adapter");
-  EXPECT_EQ(job.defaults.front().value, "lora:rank=16,targets=all-linear");
+  ASSERT_GE(job.defaults.size(), 2U);
+  EXPECT_EQ(job.defaults[1].key, "adapter");
+  EXPECT_EQ(job.defaults[1].value, "lora:rank=16,targets=all-linear");
 }
 
 TEST(AdapterSetting, NoneTrainsAllParameters) {
@@ -171,12 +172,15 @@ TEST(AdapterSetting, RefusesWhatContradictsItself) {
       {{{"freeze", "head+"}},
        "--freeze | an empty name in \"head+\" | expected parts joined by + | as in "
        "embeddings+layers.0.*"},
-      {{{"adapter", "prefix"}, {"recompute", "full"}},
+      {{{"adapter", "prefix"}, {"recompute", "full"}, {"sequence-length", "64"}},
        "--recompute | prefix tuning does not work with layers that run again | expected none | "
        "prompt tuning does: --adapter prompt:tokens=20"},
       {{{"adapter", "prompt"}, {"implementation", "litgpt"}},
        "--implementation | litgpt has no prompt tuning | expected another implementation | "
        "--implementation pytorch has it"},
+      {{{"adapter", "prompt"}},
+       "--adapter | 20 trained tokens and 1024 of a sample | expected at most 1024 in all, the "
+       "positions that are learned | --sequence-length 1004 leaves room"},
       {{{"freeze", "head"}, {"implementation", "llm.c"}},
        "--freeze | llm.c has none | expected another implementation | --implementation pytorch has "
        "it"},
