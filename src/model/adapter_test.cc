@@ -257,6 +257,28 @@ TEST(Adapter, OfEmbeddingsIsLowRankOrACopy) {
             "place there | train a copy of it: modules=NAME");
 }
 
+TEST(Adapter, OfIa3HasTheTargetsOfPeft) {
+  // Qwen2.5-0.5B: 24 layers, q_proj 896, v_proj 128, down_proj from 4864.
+  EXPECT_EQ(TrainableParameterCount(Adapted("qwen2.5-0.5b", {.kind = AdapterKind::kIa3})),
+            24 * (896 + 128 + 4864));
+}
+
+TEST(Adapter, ATargetIsNoModuleThatIsTrainedWhole) {
+  EXPECT_EQ(
+      ErrorLine(WithAdapter(FindModel("gpt2")->network,
+                            {.targets = {"all-linear", "lm_head"}, .modules = {"lm_head"}},
+                            "--adapter")),
+      "--adapter | lm_head is both a target and a module | expected one of them | a module is "
+      "trained whole, as a copy");
+}
+
+TEST(Adapter, OfEveryKindHasASource) {
+  for (const AdapterRecord& record : AdapterRecords()) {
+    EXPECT_FALSE(record.source.empty()) << record.word;
+    EXPECT_EQ(RecordOf(record.kind).word, record.word);
+  }
+}
+
 TEST(Adapter, ThatNeedsAPlaceTheModelLacksSaysSo) {
   const Network count = NetworkFromCount({.parameters = 1000}).value();
   EXPECT_EQ(ErrorLine(WithAdapter(count, {.kind = AdapterKind::kPrompt}, "--adapter")),

@@ -37,7 +37,12 @@ const Parameter& ParameterOf(const Network& network, const Place& place) {
   return BlockOf(network, place).parameters[place.parameter];
 }
 
-// Whether an operator of one of these kinds reads it first, in whatever block that operator is.
+std::string ModuleNameOf(const Network& network, const Place& place) {
+  return FullName(BlockOf(network, place), place.number,
+                  OwnerOf(WithNumber(ParameterOf(network, place).name, 0)));
+}
+
+// Whether an operator of one of these kinds reads it, in whatever block that operator is.
 bool IsReadBy(const Network& network, const Place& place, std::span<const OperatorKind> kinds) {
   for (std::size_t number = 0; number < network.blocks.size(); ++number) {
     for (const Operator& op : network.blocks[number].operators) {
@@ -56,12 +61,19 @@ bool IsReadBy(const Network& network, const Place& place, std::span<const Operat
 bool IsEmbedding(const Network& network, const Place& place) {
   constexpr OperatorKind kKinds[] = {OperatorKind::kEmbedding, OperatorKind::kPositions,
                                      OperatorKind::kTokenTypes};
-  return IsReadBy(network, place, kKinds);
+  const Block& block = BlockOf(network, place);
+  return block.operators.empty() ? EmbedsByName(ModuleNameOf(network, place))
+                                 : IsReadBy(network, place, kKinds);
 }
 
 bool IsHead(const Network& network, const Place& place) {
   constexpr OperatorKind kKinds[] = {OperatorKind::kLoss};
-  return IsReadBy(network, place, kKinds);
+  constexpr std::string_view kNames[] = {"lm_head", "embed_out", "output"};
+  const std::string module = ModuleNameOf(network, place);
+  const bool is_called_so =
+      std::ranges::any_of(kNames, [&](std::string_view name) { return NamesModule(name, module); });
+  return BlockOf(network, place).operators.empty() ? is_called_so
+                                                   : IsReadBy(network, place, kKinds);
 }
 
 bool IsVision(const Network& network, const Place& place) {

@@ -70,6 +70,13 @@ TEST(Frozen, ATiedHeadIsTheEmbedding) {
   EXPECT_EQ(TrainedOnly("gpt2", {"embeddings"}), (50'257 + 1024) * 768);
 }
 
+// Where operators are not described, by what modules are called: lm_head is 128,256 × 4096.
+TEST(Frozen, PartsOfModelsWithoutOperatorsAreNamedByTheirModules) {
+  EXPECT_FALSE(OperatorsAreKnown(FindModel("llama-3.2-11b-vision")->network));
+  EXPECT_EQ(TrainedOnly("llama-3.2-11b-vision", {"head"}), 128'256 * 4096);
+  EXPECT_GE(TrainedOnly("llama-3.2-11b-vision", {"embeddings"}), 128'264 * 4096);
+}
+
 TEST(Frozen, SaysWhatIsWrong) {
   const Network llama = FindModel("llama-2-7b")->network;
   constexpr const char* kHint =

@@ -30,12 +30,6 @@ void AddOnce(std::vector<Module>& modules, Module module) {
   }
 }
 
-// "embed_tokens", "word_embeddings", "wte".
-bool EmbedsByName(std::string_view module) {
-  const std::string_view name = LastPart(module);
-  return name.find("embed") != std::string_view::npos || name == "wte" || name == "wpe";
-}
-
 // Norms of heads with weights of their own are matrices too.
 std::vector<Module> ModulesByShape(const Block& block) {
   std::vector<Module> modules;
@@ -55,6 +49,13 @@ std::vector<Module> ModulesByShape(const Block& block) {
     }
   }
   return modules;
+}
+
+// An output layer in a block of its own, whose parameters stand elsewhere.
+bool IsTiedOutput(const Block& block) {
+  return block.operators.size() == 1 && block.operators.front().kind == OperatorKind::kLoss &&
+         !block.operators.front().parameters.empty() &&
+         block.operators.front().parameters.front().block >= 0;
 }
 
 std::optional<ModuleKind> KindOf(const Operator& op) {
@@ -80,7 +81,7 @@ std::vector<Module> ModulesByOperator(const Network& network, const Block& block
     }
     const ParameterUse& use = op.parameters.front();
     const bool tied = use.block >= 0;
-    if (tied && (*kind != ModuleKind::kOutput || !block.parameters.empty())) {
+    if (tied && !IsTiedOutput(block)) {
       continue;
     }
     const Block& owner = tied ? network.blocks[Index(use.block)] : block;
@@ -112,6 +113,11 @@ std::string FullName(const Block& block, std::int64_t number, std::string_view i
     return name + std::string(inner);
   }
   return fmt::format("{}.{}", name, inner);
+}
+
+bool EmbedsByName(std::string_view module) {
+  const std::string_view name = LastPart(module);
+  return name.find("embed") != std::string_view::npos || name == "wte" || name == "wpe";
 }
 
 std::string_view LastPart(std::string_view name) {
@@ -367,13 +373,6 @@ void AddTrainedCopies(Block& block, std::span<const std::size_t> parameters,
 }
 
 namespace {
-
-// An output layer in a block of its own, whose parameters stand elsewhere.
-bool IsTiedOutput(const Block& block) {
-  return block.parameters.empty() && !block.operators.empty() &&
-         block.operators.front().kind == OperatorKind::kLoss &&
-         !block.operators.front().parameters.empty();
-}
 
 void CopyTied(Network& network, Block& block) {
   for (ParameterUse& use : block.operators.front().parameters) {

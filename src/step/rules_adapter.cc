@@ -148,11 +148,16 @@ Tensor WithVera(Stage& stage, const Operator& op, Tensor x, const Tensor& y) {
   return AddedTo(kernels, y, kernels.Multiply(of_output, z));
 }
 
-// The vector is multiplied by 1 first, which makes a tensor of its own (peft/tuners/ia3/layer.py).
-Tensor TimesVector(Stage& stage, const Operator& op, const Tensor& x) {
+// The vector is multiplied by 1 first, which makes a tensor of its own; an input is cast to its
+// format, an output is not (peft/tuners/ia3/layer.py).
+Tensor TimesVector(Stage& stage, const Operator& op, Tensor x) {
   Kernels& kernels = stage.kernels;
+  const ElementType type = x.type;
   const Tensor vector = kernels.Scale(AdapterParameter(stage, op, 0));
-  return kernels.Cast(kernels.Multiply(x, vector), x.type);
+  if (op.adapter == AdapterForm::kScaledInput) {
+    x = kernels.Cast(std::move(x), vector.type);
+  }
+  return kernels.Cast(kernels.Multiply(x, vector), type);
 }
 
 }  // namespace
@@ -170,7 +175,7 @@ Tensor LinearWithAdapter(Stage& stage, const Operator& op, Tensor x) {
     return kernels.Linear(std::move(x), weight, bias, out);
   }
   if (op.adapter == AdapterForm::kScaledInput) {
-    return kernels.Linear(TimesVector(stage, op, x), weight, bias, out);
+    return kernels.Linear(TimesVector(stage, op, std::move(x)), weight, bias, out);
   }
   Tensor y = kernels.Linear(x, weight, bias, out);
   switch (op.adapter) {
@@ -179,7 +184,7 @@ Tensor LinearWithAdapter(Stage& stage, const Operator& op, Tensor x) {
     case AdapterForm::kScaledRandom:
       return WithVera(stage, op, std::move(x), y);
     case AdapterForm::kScaledOutput:
-      return TimesVector(stage, op, y);
+      return TimesVector(stage, op, std::move(y));
     default:
       return WithLora(stage, op, std::move(x), y);
   }
