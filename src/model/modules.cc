@@ -280,6 +280,10 @@ tl::unexpected<Error> NoModule(const Network& network, std::string_view what,
        .hint = std::move(hint)});
 }
 
+bool AsksForAll(std::span<const std::string> patterns) {
+  return patterns.empty() || std::ranges::find(patterns, kAllLinear) != patterns.end();
+}
+
 bool IsOfLayers(const Block& block, const Module& module) {
   return IsNumbered(block) && module.kind == ModuleKind::kLinear;
 }
@@ -299,10 +303,12 @@ std::optional<std::string_view> NamingNothing(const Network& network,
     }
   }
   const auto unused = std::ranges::find(used, false);
-  if (!any_linear || unused == used.end()) {
-    return any_linear ? std::nullopt : std::optional<std::string_view>("");
+  if (!any_linear && (AsksForAll(patterns) || unused != used.end())) {
+    return "";
   }
-  return patterns[static_cast<std::size_t>(unused - used.begin())];
+  return unused == used.end() ? std::nullopt
+                              : std::optional<std::string_view>(
+                                    patterns[static_cast<std::size_t>(unused - used.begin())]);
 }
 
 }  // namespace
@@ -321,8 +327,7 @@ Result<std::vector<ChosenModule>> ChooseModules(Network& network,
   if (const std::optional<std::string_view> pattern = NamingNothing(network, patterns)) {
     return NoModule(network, "linear layer", *pattern, where);
   }
-  const bool all_linear =
-      patterns.empty() || std::ranges::find(patterns, kAllLinear) != patterns.end();
+  const bool all_linear = AsksForAll(patterns);
   std::vector<ChosenModule> chosen;
   for (std::size_t number = 0; number < network.blocks.size(); ++number) {
     const Block& block = network.blocks[number];

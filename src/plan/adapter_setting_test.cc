@@ -191,6 +191,11 @@ TEST(AdapterSetting, RefusesWhatContradictsItself) {
   EXPECT_EQ(ErrorLine(MakeJob(JobKind::kServe, "gpt2", TypedSettings({{"adapter", "dora"}}))),
             "--adapter | engines load no dora beside a model | expected lora or rslora | merge it "
             "into the weights: serving then needs no more than the model does");
+  const Settings copy = TypedSettings({{"adapter", "lora:modules=lm_head"}});
+  EXPECT_EQ(
+      ErrorLine(MakeJob(JobKind::kServe, "gpt2", copy)),
+      "--adapter | engines load no trained copies of modules | expected targets alone | leave "
+      "modules out");
 }
 
 // 20 trained embeddings before 100 tokens and 40 before 80: the layers see 120 either way. The

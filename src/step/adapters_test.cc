@@ -1,8 +1,9 @@
 // What adapters keep for the backward pass, against PyTorch 1.13.1 (Debian's python3-torch, on a
 // processor): for each kind a module was written with the operations of peft's forward, and the
 // storages that its graph still held after it, without parameters, buffers and what came in, were
-// added up by torch.autograd.graph.saved_tensors_hooks. Sizes: 2 samples of 8 tokens, 24 inputs, 40
-// outputs, rank 4, so 16 tokens N; adapters in float32. Formulas: rules_adapter.cc.
+// added up by torch.autograd.graph.saved_tensors_hooks: tests/truth/measure_adapters.py. Sizes: 2
+// samples of 8 tokens, 24 inputs, 40 outputs, rank 4, so 16 tokens N; adapters in float32.
+// Formulas: rules_adapter.cc.
 
 #include <string>
 #include <utility>
@@ -110,6 +111,28 @@ TEST(Adapters, DoraMakesAWholeWeightForAMoment) {
     EXPECT_EQ(peak(false), Bytes(peaks.float32));
     EXPECT_EQ(peak(true), Bytes(peaks.bfloat16));
   }
+}
+
+// Beside the log-probabilities, 16 × 40 × 4, and the total weight of the loss, 4, the same as in a
+// layer: in float32 256, in bfloat16 1792.
+TEST(Adapters, OfTheOutputLayerKeepWhatThoseOfALayerKeep) {
+  for (const bool needs_gradient : {true, false}) {
+    const Adapter lora = {.rank = 4, .targets = {"lm_head"}};
+    const Network network =
+        WithAdapter(one_layer::OneOutputLayer(needs_gradient), lora, "").value();
+    constexpr std::int64_t kLoss = kSamples * kTokens * kOut * 4 + 4;
+    EXPECT_EQ(Kept(PlayedOnProcessor(network, false)), kLoss + 256);
+    EXPECT_EQ(Kept(PlayedOnProcessor(network, true)), kLoss + 1792);
+  }
+}
+
+// The kernel reads the weight itself: with an adapter the layer is run, and its logits are there.
+TEST(Adapters, OfTheOutputLayerMakeLogitsOfAFusedLoss) {
+  const Adapter lora = {.rank = 4, .targets = {"lm_head"}};
+  const Network network = WithAdapter(one_layer::OneOutputLayer(true), lora, "").value();
+  const Batch batch = {kSamples, kTokens};
+  EXPECT_EQ(SavedActivations(Played(TinyPart(network, batch), "liger")),
+            SavedActivations(Played(TinyPart(network, batch), "pytorch")));
 }
 
 // A row of A for each token, 2 × 8 × 4 × 4 bytes; measured the same way, in both formats. The
