@@ -122,6 +122,33 @@ TEST(AdapterSetting, NoneTrainsAllParameters) {
   }
 }
 
+// Two patterns part the layers where the one stops and the other begins; what they name is the
+// same.
+TEST(AdapterSetting, LayersThatArePartedCostWhatTheyCostTogether) {
+  const auto budget = [](const std::string& targets) {
+    const Settings settings =
+        TypedSettings({{"adapter", "lora:targets=" + targets}, {"recipe", "fp32"}});
+    return PlayedBudget(MakeJob(JobKind::kTrain, "gpt2", settings).value()).value();
+  };
+  const Budget together = budget("c_attn");
+  const Budget parted = budget("h.?.attn.c_attn+h.1?.attn.c_attn");
+  EXPECT_EQ(parted.job.model.network.blocks.size(), together.job.model.network.blocks.size() + 1);
+  EXPECT_EQ(parted.state, together.state);
+  EXPECT_EQ(parted.saved_activations, together.saved_activations);
+  EXPECT_EQ(parted.peak.bytes, together.peak.bytes);
+}
+
+// What the recipe's format does to small updates says nothing of adapters in float32.
+TEST(AdapterSetting, InFloat32HasNoWarningOfTheRecipe) {
+  const auto warnings = [](const std::string& adapter) {
+    const Settings settings = TypedSettings({{"adapter", adapter}, {"recipe", "bf16"}});
+    return PlayedBudget(MakeJob(JobKind::kTrain, "gpt2", settings).value())->warnings.size();
+  };
+  EXPECT_EQ(warnings("lora"), 0U);
+  EXPECT_EQ(warnings("lora:modules=lm_head"), 1U);
+  EXPECT_EQ(warnings("none"), 1U);
+}
+
 // The last 2 of 12 layers of GPT-2, 7,087,872 parameters each, and the last norm, 2 × 768: weight,
 // gradient and two moments in float32; of the frozen the weight alone.
 TEST(AdapterSetting, FrozenPartsHaveNoGradientAndNoOptimizerState) {
