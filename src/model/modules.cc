@@ -217,57 +217,43 @@ std::string NamedBy(std::span<const std::string> patterns, std::string_view modu
   return named;
 }
 
-// Names that a person may give, in the order of the forward pass.
+// Last parts of names that a person may give, each once, in the order of the forward pass.
 struct Names {
-  std::vector<std::string_view> linear = {};  // of the layers
-  std::vector<std::string_view> others = {};
-  std::vector<std::string_view> all = {};
+  std::vector<std::string> linear = {};  // of the layers
+  std::vector<std::string> others = {};
 };
 
-void AddName(std::vector<std::string_view>& names, std::string_view name) {
-  if (std::ranges::find(names, name) == names.end()) {
-    names.push_back(name);
+void AddName(std::vector<std::string>& names, std::string_view name) {
+  if (std::ranges::find(names, LastPart(name)) == names.end()) {
+    names.emplace_back(LastPart(name));
   }
 }
 
-Names NamesOf(const std::vector<std::string>& linear, const std::vector<std::string>& others) {
+Names NamesOf(const Network& network) {
   Names names;
-  for (const std::string& name : linear) {
-    AddName(names.linear, LastPart(name));
-    AddName(names.all, LastPart(name));
+  for (const Block& block : network.blocks) {
+    for (const Module& module : ModulesOf(network, block)) {
+      const bool of_layer = IsNumbered(block) && module.kind == ModuleKind::kLinear;
+      AddName(of_layer ? names.linear : names.others, FullName(block, block.first, module.name));
+    }
   }
-  for (const std::string& name : others) {
-    AddName(names.others, LastPart(name));
-    AddName(names.all, LastPart(name));
+  if (const std::optional<std::string> tied = TiedOutput(network)) {
+    AddName(names.others, *tied);
   }
   return names;
 }
 
-Names AllNames(const Network& network, std::vector<std::string>& linear,
-               std::vector<std::string>& others) {
-  for (const Block& block : network.blocks) {
-    for (const Module& module : ModulesOf(network, block)) {
-      const bool of_layer = IsNumbered(block) && module.kind == ModuleKind::kLinear;
-      (of_layer ? linear : others).push_back(FullName(block, block.first, module.name));
-    }
-  }
-  if (const std::optional<std::string> tied = TiedOutput(network)) {
-    others.push_back(*tied);
-  }
-  return NamesOf(linear, others);
-}
-
 tl::unexpected<Error> NoModule(const Network& network, std::string_view what,
                                std::string_view pattern, std::string_view where) {
-  std::vector<std::string> linear;
-  std::vector<std::string> others;
-  const Names names = AllNames(network, linear, others);
+  const Names names = NamesOf(network);
   if (names.linear.empty()) {
     return WrongUsage({.where = std::string(where),
                        .found = "the model has no linear layers that are known",
                        .expected = "expected a model with layers",
                        .hint = "a bare parameter count has none; give a model"});
   }
+  std::vector<std::string_view> all(names.linear.begin(), names.linear.end());
+  all.insert(all.end(), names.others.begin(), names.others.end());
   const bool is_name = pattern.find_first_of("*?") == std::string_view::npos;
   std::string hint = fmt::format("linear layers: {}", fmt::join(names.linear, ", "));
   if (!names.others.empty()) {
@@ -276,7 +262,7 @@ tl::unexpected<Error> NoModule(const Network& network, std::string_view what,
   return WrongUsage(
       {.where = std::string(where),
        .found = fmt::format("no {} {} \"{}\"", what, is_name ? "is called" : "matches", pattern),
-       .expected = DidYouMean(pattern, names.all),
+       .expected = DidYouMean(pattern, all),
        .hint = std::move(hint)});
 }
 
