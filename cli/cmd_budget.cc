@@ -22,9 +22,10 @@ Command FinetuneCommand() {
   return {.name = "finetune",
           .summary = "budget of fine-tuning: adapters, or frozen parts",
           .examples =
-              "fourpiles finetune qwen2.5-7b --device a100-80gb --recipe bf16 --adapter none\n"
+              "fourpiles finetune qwen2.5-7b --device a100-80gb --recipe bf16\n"
               "fourpiles finetune qwen2.5-7b --device rtx-4090-24gb --recipe bf16 "
               "--adapter lora:rank=16 --recompute full\n"
+              "fourpiles finetune gpt2 --adapter none\n"
               "fourpiles finetune gpt2 --train-only last:2+head",
           .options = BudgetOptions(JobKind::kFinetune),
           .run = [](const Arguments& arguments) {

@@ -4,9 +4,12 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 #include "base/try.h"
 #include "model/adapter_kinds.h"
+#include "model/module_pattern.h"
 
 namespace fourpiles {
 namespace {
@@ -74,6 +77,28 @@ void FreezeAll(Network& network) {
   }
 }
 
+// A module has an adapter beside it or is trained whole.
+Result<void> RefuseTargets(const Network& network, std::span<const std::string> modules,
+                           std::string_view where) {
+  for (const Block& block : network.blocks) {
+    for (const Module& module : ModulesOf(network, block)) {
+      const std::string name = FullName(block, block.first, module.name);
+      const bool is_whole = std::ranges::any_of(
+          modules, [&](const std::string& pattern) { return NamesPart(pattern, name); });
+      const bool has_adapter = std::ranges::any_of(block.operators, [&](const Operator& op) {
+        return op.adapter != AdapterForm::kNone && Runs(op, module);
+      });
+      if (is_whole && has_adapter) {
+        return WrongUsage({.where = std::string(where),
+                           .found = fmt::format("{} is both a target and a module", name),
+                           .expected = "expected one of them",
+                           .hint = "a module is trained whole, as a copy"});
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const AdapterRecord> AdapterRecords() {
@@ -121,6 +146,7 @@ Result<Network> WithAdapter(Network network, const Adapter& adapter, std::string
   }
   TRY_VOID(kind->add(network, adapter, where));
   if (!adapter.modules.empty()) {
+    TRY_VOID(RefuseTargets(network, adapter.modules, where));
     TRY_VOID(AddTrainedCopies(network, adapter.modules, where));
   }
   TRY_VOID(CheckNetwork(network, where));

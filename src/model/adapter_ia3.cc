@@ -2,6 +2,7 @@
 // trained vector each.
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,22 +14,27 @@
 namespace fourpiles {
 namespace {
 
-// What peft targets by the names of a family's modules (peft/utils/constants.py,
+// What peft targets in models of a family, by their model_type (peft/utils/constants.py,
 // TRANSFORMERS_MODELS_TO_IA3_TARGET_MODULES_MAPPING and ..._FEEDFORWARD_MODULES_MAPPING).
 struct UsualTargets {
-  std::string_view first = {};
-  std::string_view second = {};  // may be empty
+  std::string_view model_types = {};  // between spaces
+  std::array<std::string_view, 2> attention = {};
   std::string_view feedforward = {};
 };
 constexpr UsualTargets kUsual[] = {
-    {"k_proj", "v_proj", "down_proj"},         // Llama and those after it
-    {"k_proj", "v_proj", "fc2"},               // OPT, Phi
-    {"q_proj", "v_proj", "fc_out"},            // GPT-J
-    {"attn.c_attn", "", "mlp.c_proj"},         // GPT-2, GPTBigCode
-    {"query_key_value", "", "dense_4h_to_h"},  // BLOOM, GPT-NeoX, Falcon
-    {"qkv_proj", "", "down_proj"},             // Phi-3
-    {"key", "value", "output.dense"},          // BERT, ViT
+    {" llama mistral ", {"k_proj", "v_proj"}, "down_proj"},
+    {" llama4 gemma gemma2 gemma3_text qwen2 qwen3 ", {"q_proj", "v_proj"}, "down_proj"},
+    {" phi bart ", {"q_proj", "v_proj"}, "fc2"},
+    {" opt ", {"q_proj", "k_proj"}, "fc2"},
+    {" gptj ", {"q_proj", "v_proj"}, "fc_out"},
+    {" gpt2 gpt_bigcode ", {"c_attn"}, "mlp.c_proj"},
+    {" bloom ", {"query_key_value"}, "mlp.dense_4h_to_h"},
+    {" gpt_neox falcon ", {"query_key_value"}, "dense_4h_to_h"},
+    {" bert roberta ", {"key", "value"}, "output.dense"},
 };
+// Of others where they have layers of these names: keys, values and the feed-forward part, as the
+// paper has it.
+constexpr UsualTargets kOthers = {"", {"k_proj", "v_proj"}, "down_proj"};
 
 bool Has(const Network& network, std::string_view pattern) {
   return std::ranges::any_of(network.blocks, [&](const Block& block) {
@@ -39,11 +45,16 @@ bool Has(const Network& network, std::string_view pattern) {
 }
 
 const UsualTargets* UsualOf(const Network& network) {
+  const std::string type = fmt::format(" {} ", network.model_type);
   const auto* const usual = std::ranges::find_if(kUsual, [&](const UsualTargets& candidate) {
-    return Has(network, candidate.first) && Has(network, candidate.feedforward) &&
-           (candidate.second.empty() || Has(network, candidate.second));
+    return candidate.model_types.find(type) != std::string_view::npos;
   });
-  return usual == std::end(kUsual) ? nullptr : usual;
+  if (usual != std::end(kUsual)) {
+    return usual;
+  }
+  const bool fits = Has(network, kOthers.attention[0]) && Has(network, kOthers.attention[1]) &&
+                    Has(network, kOthers.feedforward);
+  return fits ? &kOthers : nullptr;
 }
 
 // The adapter with what it leaves to the model filled in.
@@ -57,11 +68,12 @@ Result<Adapter> Completed(const Network& network, Adapter adapter, std::string_v
            .expected = "expected targets, and which of them are of the feed-forward part",
            .hint = "as in ia3:targets=k_proj+v_proj+down_proj,feedforward=down_proj"});
     }
-    for (const std::string_view target : {usual->first, usual->second, usual->feedforward}) {
+    for (const std::string_view target : usual->attention) {
       if (!target.empty()) {
         adapter.targets.emplace_back(target);
       }
     }
+    adapter.targets.emplace_back(usual->feedforward);
   }
   if (adapter.feedforward.empty() && usual != nullptr) {
     adapter.feedforward = {std::string(usual->feedforward)};

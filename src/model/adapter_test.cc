@@ -6,6 +6,7 @@
 #include "model/catalogue.h"
 #include "model/flow.h"
 #include "model/parts.h"
+#include "model/test_configs.h"
 
 namespace fourpiles {
 namespace {
@@ -200,7 +201,7 @@ TEST(Adapter, OfEachKindHasAsManyParametersAsItsPaperSays) {
       // 32 × (4 × 4096 + 2 × 11,008 + 4096 + 7 × 1024).
       {"llama-2-7b", {.rank = 64}, 159'907'840},
       {"llama-2-7b", {.kind = AdapterKind::kVera, .rank = 1024}, 1'589'248},
-      // 32 × (4096 + 4096 + 11,008), as peft prints for Llama-2-7B.
+      // 32 × (4096 + 4096 + 11,008): keys, values and what goes into the last linear layer.
       {"llama-2-7b", {.kind = AdapterKind::kIa3}, 614'400},
       // 12 × (2304 + 3072): c_attn and the input of mlp.c_proj.
       {"gpt2", {.kind = AdapterKind::kIa3}, 64'512},
@@ -218,6 +219,18 @@ TEST(Adapter, OfEachKindHasAsManyParametersAsItsPaperSays) {
     EXPECT_EQ(TrainableParameterCount(network), c.trained)
         << c.model << " " << RecordOf(c.adapter.kind).word;
   }
+}
+
+// peft's guide to soft prompts prints, of bloomz-560m with 8 virtual tokens: trainable params:
+// 8,192, all params: 559,222,784.
+TEST(Adapter, OfPromptTuningHasAsManyParametersAsPeftCounts) {
+  const Network bloom = FromText(R"({"model_type": "bloom", "n_embed": 1024, "n_layer": 24,
+      "num_attention_heads": 16, "vocab_size": 250880})")
+                            .value();
+  const Network network =
+      WithAdapter(bloom, {.kind = AdapterKind::kPrompt, .tokens = 8}, "").value();
+  EXPECT_EQ(TrainableParameterCount(network), 8192);
+  EXPECT_EQ(ParameterCount(network), 559'222'784);
 }
 
 // The shares that the DoRA paper prints are of the parameters of base and adapter.
@@ -255,6 +268,28 @@ TEST(Adapter, OfEmbeddingsIsLowRankOrACopy) {
                                   {.kind = AdapterKind::kIa3, .targets = {"wte"}}, "--adapter")),
             "--adapter | transformer.wte is an embedding | expected linear layers, as ia3 has no "
             "place there | train a copy of it: modules=NAME");
+}
+
+TEST(Adapter, OfIa3HasTheTargetsOfPeft) {
+  // Qwen2.5-0.5B: 24 layers, q_proj 896, v_proj 128, down_proj from 4864.
+  EXPECT_EQ(TrainableParameterCount(Adapted("qwen2.5-0.5b", {.kind = AdapterKind::kIa3})),
+            24 * (896 + 128 + 4864));
+}
+
+TEST(Adapter, ATargetIsNoModuleThatIsTrainedWhole) {
+  EXPECT_EQ(
+      ErrorLine(WithAdapter(FindModel("gpt2")->network,
+                            {.targets = {"all-linear", "lm_head"}, .modules = {"lm_head"}},
+                            "--adapter")),
+      "--adapter | lm_head is both a target and a module | expected one of them | a module is "
+      "trained whole, as a copy");
+}
+
+TEST(Adapter, OfEveryKindHasASource) {
+  for (const AdapterRecord& record : AdapterRecords()) {
+    EXPECT_FALSE(record.source.empty()) << record.word;
+    EXPECT_EQ(RecordOf(record.kind).word, record.word);
+  }
 }
 
 TEST(Adapter, ThatNeedsAPlaceTheModelLacksSaysSo) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -37,57 +38,82 @@ const Parameter& ParameterOf(const Network& network, const Place& place) {
   return BlockOf(network, place).parameters[place.parameter];
 }
 
-// Whether an operator of one of these kinds reads it first, in whatever block that operator is.
-bool IsReadBy(const Network& network, const Place& place, std::span<const OperatorKind> kinds) {
+std::string ModuleNameOf(const Network& network, const Place& place) {
+  return FullName(BlockOf(network, place), place.number,
+                  OwnerOf(WithNumber(ParameterOf(network, place).name, 0)));
+}
+
+// Parameters, by the numbers of their blocks and their own.
+using ParameterSet = std::set<std::pair<std::size_t, std::size_t>>;
+
+// Those that operators of these kinds read, in whatever block they are.
+ParameterSet ReadBy(const Network& network, std::span<const OperatorKind> kinds) {
+  ParameterSet read;
   for (std::size_t number = 0; number < network.blocks.size(); ++number) {
     for (const Operator& op : network.blocks[number].operators) {
-      const bool reads = std::ranges::any_of(op.parameters, [&](const ParameterUse& use) {
-        const std::size_t owner = use.block < 0 ? number : static_cast<std::size_t>(use.block);
-        return owner == place.block && static_cast<std::size_t>(use.parameter) == place.parameter;
-      });
-      if (reads && std::ranges::find(kinds, op.kind) != kinds.end()) {
-        return true;
+      if (std::ranges::find(kinds, op.kind) == kinds.end()) {
+        continue;
+      }
+      for (const ParameterUse& use : op.parameters) {
+        read.emplace(use.block < 0 ? number : static_cast<std::size_t>(use.block),
+                     static_cast<std::size_t>(use.parameter));
       }
     }
   }
-  return false;
+  return read;
 }
 
-bool IsEmbedding(const Network& network, const Place& place) {
+// By what reads them, or where the operators of a block are not described by what they are called.
+Holds Embeddings(const Network& network) {
   constexpr OperatorKind kKinds[] = {OperatorKind::kEmbedding, OperatorKind::kPositions,
                                      OperatorKind::kTokenTypes};
-  return IsReadBy(network, place, kKinds);
+  return [read = ReadBy(network, kKinds)](const Network& of, const Place& place) {
+    return BlockOf(of, place).operators.empty() ? EmbedsByName(ModuleNameOf(of, place))
+                                                : read.contains({place.block, place.parameter});
+  };
 }
 
-bool IsHead(const Network& network, const Place& place) {
+Holds Head(const Network& network) {
   constexpr OperatorKind kKinds[] = {OperatorKind::kLoss};
-  return IsReadBy(network, place, kKinds);
+  return [read = ReadBy(network, kKinds)](const Network& of, const Place& place) {
+    constexpr std::string_view kNames[] = {"lm_head", "embed_out", "output"};
+    const bool is_read = read.contains({place.block, place.parameter});
+    if (is_read || !BlockOf(of, place).operators.empty()) {
+      return is_read;
+    }
+    const std::string module = ModuleNameOf(of, place);
+    return std::ranges::any_of(kNames,
+                               [&](std::string_view name) { return NamesModule(name, module); });
+  };
 }
 
-bool IsVision(const Network& network, const Place& place) {
-  const std::string name =
-      FullName(BlockOf(network, place), place.number, ParameterOf(network, place).name);
-  return std::ranges::any_of(std::initializer_list<std::string_view>{"*vision*", "*visual*"},
-                             [&](std::string_view pattern) { return NamesPart(pattern, name); });
+Holds Vision(const Network&) {
+  return [](const Network& of, const Place& place) {
+    const std::string name =
+        FullName(BlockOf(of, place), place.number, ParameterOf(of, place).name);
+    return NamesPart("*vision*", name) || NamesPart("*visual*", name);
+  };
 }
 
-bool IsNormPlace(const Network& network, const Place& place) {
-  return IsOfNorm(BlockOf(network, place), place.parameter);
+Holds Norms(const Network&) {
+  return [](const Network& of, const Place& place) {
+    return IsOfNorm(BlockOf(of, place), place.parameter);
+  };
 }
 
-bool IsBiasPlace(const Network& network, const Place& place) {
-  return IsBias(ParameterOf(network, place));
+Holds Biases(const Network&) {
+  return [](const Network& of, const Place& place) { return IsBias(ParameterOf(of, place)); };
 }
 
 struct Word {
   std::string_view word = {};
-  bool (*holds)(const Network& network, const Place& place) = nullptr;
+  Holds (*holds)(const Network& network) = nullptr;
 };
-constexpr Word kWords[] = {{"embeddings", IsEmbedding},
-                           {"head", IsHead},
-                           {"vision", IsVision},
-                           {"norms", IsNormPlace},
-                           {"biases", IsBiasPlace}};
+constexpr Word kWords[] = {{"embeddings", Embeddings},
+                           {"head", Head},
+                           {"vision", Vision},
+                           {"norms", Norms},
+                           {"biases", Biases}};
 
 // The layers of the last stack: of a model that sees, those of the text.
 struct Stack {
@@ -133,7 +159,7 @@ Result<Holds> LayersOf(const Network& network, std::string_view part, std::strin
 Result<Holds> HoldsOf(const Network& network, const std::string& part, std::string_view where) {
   const auto* const word = std::ranges::find(kWords, part, &Word::word);
   if (word != std::end(kWords)) {
-    return Holds(word->holds);
+    return word->holds(network);
   }
   if (part.starts_with(kLast) || part.starts_with(kAllButLast)) {
     return LayersOf(network, part, where);
@@ -184,10 +210,16 @@ tl::unexpected<Error> NoPart(const Network& network, std::string_view part,
   }
   const std::vector<std::string> modules = ModuleNames(network);
   known.insert(known.end(), modules.begin(), modules.end());
+  if (modules.empty() || modules == std::vector<std::string>{""}) {
+    return WrongUsage({.where = std::string(where),
+                       .found = "a bare parameter count has no parts",
+                       .expected = "expected a model whose parts have names",
+                       .hint = "give a model of the catalogue, or its folder"});
+  }
   const bool is_word = std::ranges::find(kWords, part, &Word::word) != std::end(kWords);
   return WrongUsage(
       {.where = std::string(where),
-       .found = is_word ? fmt::format("the model has no {} that we know", part)
+       .found = is_word ? fmt::format("the model has no {}", part)
                         : fmt::format("no part of the model is called \"{}\"", part),
        .expected = is_word ? "expected a part that it has" : DidYouMean(part, known),
        .hint = fmt::format("embeddings, head, vision, norms, biases, last:K, all-but-last:K, or a "

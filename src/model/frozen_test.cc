@@ -70,6 +70,13 @@ TEST(Frozen, ATiedHeadIsTheEmbedding) {
   EXPECT_EQ(TrainedOnly("gpt2", {"embeddings"}), (50'257 + 1024) * 768);
 }
 
+// Where operators are not described, by what modules are called: lm_head is 128,256 × 4096.
+TEST(Frozen, PartsOfModelsWithoutOperatorsAreNamedByTheirModules) {
+  EXPECT_FALSE(OperatorsAreKnown(FindModel("llama-3.2-11b-vision")->network));
+  EXPECT_EQ(TrainedOnly("llama-3.2-11b-vision", {"head"}), 128'256 * 4096);
+  EXPECT_GE(TrainedOnly("llama-3.2-11b-vision", {"embeddings"}), 128'264 * 4096);
+}
+
 TEST(Frozen, SaysWhatIsWrong) {
   const Network llama = FindModel("llama-2-7b")->network;
   constexpr const char* kHint =
@@ -83,9 +90,13 @@ TEST(Frozen, SaysWhatIsWrong) {
   EXPECT_EQ(ErrorLine(WithFrozen(llama, Parts{"layers.32.*"}, "--freeze")),
             std::string("--freeze | no part of the model is called \"layers.32.*\" | ") + kHint);
   EXPECT_EQ(ErrorLine(WithTrainedOnly(llama, Parts{"vision"}, "--train-only")),
-            std::string("--train-only | the model has no vision that we know | expected a part "
+            std::string("--train-only | the model has no vision | expected a part "
                         "that it has") +
                 kHint);
+  const Network count = NetworkFromCount({.parameters = 1000, .num_hidden_layers = 4}).value();
+  EXPECT_EQ(ErrorLine(WithFrozen(count, Parts{"last:2"}, "--freeze")),
+            "--freeze | a bare parameter count has no parts | expected a model whose parts have "
+            "names | give a model of the catalogue, or its folder");
   EXPECT_EQ(ErrorLine(WithFrozen(llama, Parts{"last:33"}, "--freeze")),
             "--freeze | \"33\" is out of range | expected a whole number from 1 to 32 | ");
   EXPECT_EQ(ErrorLine(WithFrozen(llama, Parts{"model", "lm_head"}, "--freeze")),

@@ -38,13 +38,24 @@ std::vector<Module> ModulesByShape(const Block& block) {
     const std::string_view module = OwnerOf(parameter.name);
     const bool is_matrix = LastPart(parameter.name) == kWeight && !parameter.routed &&
                            parameter.shape.size() == 2 && !module.ends_with("norm");
-    if (is_matrix && IsNumbered(block)) {
+    if (is_matrix) {
+      const bool embeds = EmbedsByName(FullName(block, block.first, module));
+      const LinearSize size = {.out = parameter.shape[embeds ? 1 : 0],
+                               .in = parameter.shape[embeds ? 0 : 1]};
       AddOnce(modules, {.name = std::string(module),
-                        .size = {.out = parameter.shape[0], .in = parameter.shape[1]},
+                        .kind = embeds ? ModuleKind::kEmbedding : ModuleKind::kLinear,
+                        .size = size,
                         .weight = {.parameter = static_cast<std::int32_t>(i)}});
     }
   }
   return modules;
+}
+
+// An output layer in a block of its own, whose parameters stand elsewhere.
+bool IsTiedOutput(const Block& block) {
+  return block.operators.size() == 1 && block.operators.front().kind == OperatorKind::kLoss &&
+         !block.operators.front().parameters.empty() &&
+         block.operators.front().parameters.front().block >= 0;
 }
 
 std::optional<ModuleKind> KindOf(const Operator& op) {
@@ -70,7 +81,7 @@ std::vector<Module> ModulesByOperator(const Network& network, const Block& block
     }
     const ParameterUse& use = op.parameters.front();
     const bool tied = use.block >= 0;
-    if (tied && (*kind != ModuleKind::kOutput || !block.parameters.empty())) {
+    if (tied && !IsTiedOutput(block)) {
       continue;
     }
     const Block& owner = tied ? network.blocks[Index(use.block)] : block;
@@ -102,6 +113,11 @@ std::string FullName(const Block& block, std::int64_t number, std::string_view i
     return name + std::string(inner);
   }
   return fmt::format("{}.{}", name, inner);
+}
+
+bool EmbedsByName(std::string_view module) {
+  const std::string_view name = LastPart(module);
+  return name.find("embed") != std::string_view::npos || name == "wte" || name == "wpe";
 }
 
 std::string_view LastPart(std::string_view name) {
@@ -201,57 +217,43 @@ std::string NamedBy(std::span<const std::string> patterns, std::string_view modu
   return named;
 }
 
-// Names that a person may give, in the order of the forward pass.
+// Last parts of names that a person may give, each once, in the order of the forward pass.
 struct Names {
-  std::vector<std::string_view> linear = {};  // of the layers
-  std::vector<std::string_view> others = {};
-  std::vector<std::string_view> all = {};
+  std::vector<std::string> linear = {};  // of the layers
+  std::vector<std::string> others = {};
 };
 
-void AddName(std::vector<std::string_view>& names, std::string_view name) {
-  if (std::ranges::find(names, name) == names.end()) {
-    names.push_back(name);
+void AddName(std::vector<std::string>& names, std::string_view name) {
+  if (std::ranges::find(names, LastPart(name)) == names.end()) {
+    names.emplace_back(LastPart(name));
   }
 }
 
-Names NamesOf(const std::vector<std::string>& linear, const std::vector<std::string>& others) {
+Names NamesOf(const Network& network) {
   Names names;
-  for (const std::string& name : linear) {
-    AddName(names.linear, LastPart(name));
-    AddName(names.all, LastPart(name));
+  for (const Block& block : network.blocks) {
+    for (const Module& module : ModulesOf(network, block)) {
+      const bool of_layer = IsNumbered(block) && module.kind == ModuleKind::kLinear;
+      AddName(of_layer ? names.linear : names.others, FullName(block, block.first, module.name));
+    }
   }
-  for (const std::string& name : others) {
-    AddName(names.others, LastPart(name));
-    AddName(names.all, LastPart(name));
+  if (const std::optional<std::string> tied = TiedOutput(network)) {
+    AddName(names.others, *tied);
   }
   return names;
 }
 
-Names AllNames(const Network& network, std::vector<std::string>& linear,
-               std::vector<std::string>& others) {
-  for (const Block& block : network.blocks) {
-    for (const Module& module : ModulesOf(network, block)) {
-      const bool of_layer = IsNumbered(block) && module.kind == ModuleKind::kLinear;
-      (of_layer ? linear : others).push_back(FullName(block, block.first, module.name));
-    }
-  }
-  if (const std::optional<std::string> tied = TiedOutput(network)) {
-    others.push_back(*tied);
-  }
-  return NamesOf(linear, others);
-}
-
 tl::unexpected<Error> NoModule(const Network& network, std::string_view what,
                                std::string_view pattern, std::string_view where) {
-  std::vector<std::string> linear;
-  std::vector<std::string> others;
-  const Names names = AllNames(network, linear, others);
+  const Names names = NamesOf(network);
   if (names.linear.empty()) {
     return WrongUsage({.where = std::string(where),
                        .found = "the model has no linear layers that are known",
                        .expected = "expected a model with layers",
                        .hint = "a bare parameter count has none; give a model"});
   }
+  std::vector<std::string_view> all(names.linear.begin(), names.linear.end());
+  all.insert(all.end(), names.others.begin(), names.others.end());
   const bool is_name = pattern.find_first_of("*?") == std::string_view::npos;
   std::string hint = fmt::format("linear layers: {}", fmt::join(names.linear, ", "));
   if (!names.others.empty()) {
@@ -260,8 +262,12 @@ tl::unexpected<Error> NoModule(const Network& network, std::string_view what,
   return WrongUsage(
       {.where = std::string(where),
        .found = fmt::format("no {} {} \"{}\"", what, is_name ? "is called" : "matches", pattern),
-       .expected = DidYouMean(pattern, names.all),
+       .expected = DidYouMean(pattern, all),
        .hint = std::move(hint)});
+}
+
+bool AsksForAll(std::span<const std::string> patterns) {
+  return patterns.empty() || std::ranges::find(patterns, kAllLinear) != patterns.end();
 }
 
 bool IsOfLayers(const Block& block, const Module& module) {
@@ -283,10 +289,12 @@ std::optional<std::string_view> NamingNothing(const Network& network,
     }
   }
   const auto unused = std::ranges::find(used, false);
-  if (!any_linear || unused == used.end()) {
-    return any_linear ? std::nullopt : std::optional<std::string_view>("");
+  if (!any_linear && (AsksForAll(patterns) || unused != used.end())) {
+    return "";
   }
-  return patterns[static_cast<std::size_t>(unused - used.begin())];
+  return unused == used.end() ? std::nullopt
+                              : std::optional<std::string_view>(
+                                    patterns[static_cast<std::size_t>(unused - used.begin())]);
 }
 
 }  // namespace
@@ -305,8 +313,7 @@ Result<std::vector<ChosenModule>> ChooseModules(Network& network,
   if (const std::optional<std::string_view> pattern = NamingNothing(network, patterns)) {
     return NoModule(network, "linear layer", *pattern, where);
   }
-  const bool all_linear =
-      patterns.empty() || std::ranges::find(patterns, kAllLinear) != patterns.end();
+  const bool all_linear = AsksForAll(patterns);
   std::vector<ChosenModule> chosen;
   for (std::size_t number = 0; number < network.blocks.size(); ++number) {
     const Block& block = network.blocks[number];
@@ -357,13 +364,6 @@ void AddTrainedCopies(Block& block, std::span<const std::size_t> parameters,
 }
 
 namespace {
-
-// An output layer in a block of its own, whose parameters stand elsewhere.
-bool IsTiedOutput(const Block& block) {
-  return block.parameters.empty() && !block.operators.empty() &&
-         block.operators.front().kind == OperatorKind::kLoss &&
-         !block.operators.front().parameters.empty();
-}
 
 void CopyTied(Network& network, Block& block) {
   for (ParameterUse& use : block.operators.front().parameters) {

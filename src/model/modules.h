@@ -35,6 +35,9 @@ std::string_view LastPart(std::string_view name);
 // "mlp" of "mlp.weight", "" of "weight".
 std::string_view OwnerOf(std::string_view parameter);
 
+// Whether a module is called as embeddings are: "embed_tokens", "word_embeddings", "wte".
+bool EmbedsByName(std::string_view module);
+
 // An output layer that is tied to the embedding has no block of its own. Where a pattern names it,
 // by the name that transformers has for it, "lm_head", it gets one, without parameters.
 void GiveTiedOutputABlock(Network& network, std::span<const std::string> patterns);

@@ -304,6 +304,33 @@ Result<TrainedParts> ReadTrainedParts(SettingReader& reader, Job& job) {
   return parts;
 }
 
+namespace {
+
+// Trained tokens have positions too, of which a table of learned ones has only so many.
+Result<void> CheckPositions(const Job& job, const Adapter& adapter) {
+  const Network& network = job.model.network;
+  const bool learned = std::ranges::any_of(network.blocks, [](const Block& block) {
+    return std::ranges::find(block.operators, OperatorKind::kPositions, &Operator::kind) !=
+           block.operators.end();
+  });
+  const std::int64_t tokens = job.training.sequence_length + adapter.tokens;
+  const std::int64_t longest = network.max_position_embeddings.value_or(tokens);
+  if (!learned || tokens <= longest) {
+    return {};
+  }
+  return WrongUsage(
+      {.where = job.settings.find(kAdapterSetting)->second.where,
+       .found = fmt::format("{} trained tokens and {} of a sample", adapter.tokens,
+                            job.training.sequence_length),
+       .expected =
+           fmt::format("expected at most {} in all, the positions that are learned", longest),
+       .hint = longest > adapter.tokens
+                   ? fmt::format("--sequence-length {} leaves room", longest - adapter.tokens)
+                   : "take fewer trained tokens"});
+}
+
+}  // namespace
+
 Result<void> CheckAdapter(const Job& job) {
   const std::optional<Adapter>& adapter = job.training.adapter;
   const bool trains_tokens =
@@ -319,6 +346,7 @@ Result<void> CheckAdapter(const Job& job) {
                        .expected = "expected another implementation",
                        .hint = "--implementation pytorch has it"});
   }
+  TRY_VOID(CheckPositions(job, *adapter));
   // A layer that runs again has no cache to find its keys and values in (peft/peft_model.py).
   if (adapter->kind == AdapterKind::kPrefix &&
       job.training.recompute.kind != RecomputeKind::kNone) {

@@ -105,8 +105,9 @@ TEST(AdapterSetting, WithoutOneFineTuningHasLoraOfRank16) {
   const Job job = MakeJob(JobKind::kFinetune, "gpt2", {}).value();
   EXPECT_EQ(TrainableParameterCount(job.model.network), 2'359'296);
   EXPECT_EQ(AdapterSpec(*job.training.adapter), "lora:rank=16,targets=all-linear");
-  EXPECT_EQ(job.defaults.front().key, "adapter");
-  EXPECT_EQ(job.defaults.front().value, "lora:rank=16,targets=all-linear");
+  ASSERT_GE(job.defaults.size(), 2U);
+  EXPECT_EQ(job.defaults[1].key, "adapter");
+  EXPECT_EQ(job.defaults[1].value, "lora:rank=16,targets=all-linear");
 }
 
 TEST(AdapterSetting, NoneTrainsAllParameters) {
@@ -119,6 +120,33 @@ TEST(AdapterSetting, NoneTrainsAllParameters) {
     EXPECT_EQ(TrainableParameterCount(job.model.network), ParameterCount(job.model.network));
     EXPECT_FALSE(job.training.adapter);
   }
+}
+
+// Two patterns part the layers where the one stops and the other begins; what they name is the
+// same.
+TEST(AdapterSetting, LayersThatArePartedCostWhatTheyCostTogether) {
+  const auto budget = [](const std::string& targets) {
+    const Settings settings =
+        TypedSettings({{"adapter", "lora:targets=" + targets}, {"recipe", "fp32"}});
+    return PlayedBudget(MakeJob(JobKind::kTrain, "gpt2", settings).value()).value();
+  };
+  const Budget together = budget("c_attn");
+  const Budget parted = budget("h.?.attn.c_attn+h.1?.attn.c_attn");
+  EXPECT_EQ(parted.job.model.network.blocks.size(), together.job.model.network.blocks.size() + 1);
+  EXPECT_EQ(parted.state, together.state);
+  EXPECT_EQ(parted.saved_activations, together.saved_activations);
+  EXPECT_EQ(parted.peak.bytes, together.peak.bytes);
+}
+
+// What the recipe's format does to small updates says nothing of adapters in float32.
+TEST(AdapterSetting, InFloat32HasNoWarningOfTheRecipe) {
+  const auto warnings = [](const std::string& adapter) {
+    const Settings settings = TypedSettings({{"adapter", adapter}, {"recipe", "bf16"}});
+    return PlayedBudget(MakeJob(JobKind::kTrain, "gpt2", settings).value())->warnings.size();
+  };
+  EXPECT_EQ(warnings("lora"), 0U);
+  EXPECT_EQ(warnings("lora:modules=lm_head"), 1U);
+  EXPECT_EQ(warnings("none"), 1U);
 }
 
 // The last 2 of 12 layers of GPT-2, 7,087,872 parameters each, and the last norm, 2 × 768: weight,
@@ -171,12 +199,15 @@ TEST(AdapterSetting, RefusesWhatContradictsItself) {
       {{{"freeze", "head+"}},
        "--freeze | an empty name in \"head+\" | expected parts joined by + | as in "
        "embeddings+layers.0.*"},
-      {{{"adapter", "prefix"}, {"recompute", "full"}},
+      {{{"adapter", "prefix"}, {"recompute", "full"}, {"sequence-length", "64"}},
        "--recompute | prefix tuning does not work with layers that run again | expected none | "
        "prompt tuning does: --adapter prompt:tokens=20"},
       {{{"adapter", "prompt"}, {"implementation", "litgpt"}},
        "--implementation | litgpt has no prompt tuning | expected another implementation | "
        "--implementation pytorch has it"},
+      {{{"adapter", "prompt"}},
+       "--adapter | 20 trained tokens and 1024 of a sample | expected at most 1024 in all, the "
+       "positions that are learned | --sequence-length 1004 leaves room"},
       {{{"freeze", "head"}, {"implementation", "llm.c"}},
        "--freeze | llm.c has none | expected another implementation | --implementation pytorch has "
        "it"},
@@ -187,6 +218,11 @@ TEST(AdapterSetting, RefusesWhatContradictsItself) {
   EXPECT_EQ(ErrorLine(MakeJob(JobKind::kServe, "gpt2", TypedSettings({{"adapter", "dora"}}))),
             "--adapter | engines load no dora beside a model | expected lora or rslora | merge it "
             "into the weights: serving then needs no more than the model does");
+  const Settings copy = TypedSettings({{"adapter", "lora:modules=lm_head"}});
+  EXPECT_EQ(
+      ErrorLine(MakeJob(JobKind::kServe, "gpt2", copy)),
+      "--adapter | engines load no trained copies of modules | expected targets alone | leave "
+      "modules out");
 }
 
 // 20 trained embeddings before 100 tokens and 40 before 80: the layers see 120 either way. The

@@ -182,10 +182,23 @@ bool IsYes(const Budget& budget) {
   return fits && (!budget.job.solve || budget.solution);
 }
 
+namespace {
+
+// Whether the recipe's format is that of what is trained: adapters may be in float32.
+bool TrainsInTheFormatOf(const Job& job) {
+  return std::ranges::any_of(job.model.network.blocks, [](const Block& block) {
+    return std::ranges::any_of(block.parameters, [](const Parameter& parameter) {
+      return parameter.trainable && !parameter.float32;
+    });
+  });
+}
+
+}  // namespace
+
 std::vector<std::string> WarningsOf(const Job& job) {
   std::vector<std::string> warnings;
   const bool serving = job.kind == JobKind::kServe;
-  if (!serving && !job.training.recipe.warning.empty()) {
+  if (!serving && !job.training.recipe.warning.empty() && TrainsInTheFormatOf(job)) {
     warnings.push_back(job.training.recipe.warning);
   }
   if (!serving) {

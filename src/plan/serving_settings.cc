@@ -341,6 +341,12 @@ Result<void> ReadBeside(SettingReader& reader, ServingJob& serving, const Job& j
          .expected = "expected lora or rslora",
          .hint = "merge it into the weights: serving then needs no more than the model does"});
   }
+  if (serving.adapter && !serving.adapter->modules.empty()) {
+    return WrongUsage({.where = reader.Find(kAdapterSetting)->where,
+                       .found = "engines load no trained copies of modules",
+                       .expected = "expected targets alone",
+                       .hint = "leave modules out"});
+  }
   if (serving.adapter) {  // targets that the model does not have
     TRY_VOID(WithAdapter(job.model.network, *serving.adapter, reader.Find(kAdapterSetting)->where));
   }

@@ -51,6 +51,13 @@ Network OneAttention(std::int64_t key_value_heads, bool needs_gradient) {
   return OfOneBlock("layers.{}", parameters, flow);
 }
 
+Network OneOutputLayer(bool needs_gradient) {
+  const Parameters parameters = Linear({kOut, kIn}, Divide::kNot);
+  Flow flow(parameters);
+  flow.Loss("", Input(flow, needs_gradient), flow.Use("weight"), kOut, false);
+  return OfOneBlock("lm_head", parameters, flow);
+}
+
 Network OneEmbedding() {
   const Parameters parameters = Embedding(30, kIn);
   Flow flow(parameters);

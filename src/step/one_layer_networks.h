@@ -14,6 +14,8 @@ inline constexpr std::int64_t kOut = 40;
 Network OneLinear(bool bias, bool needs_gradient);
 // Two heads of 12, without a mask.
 Network OneAttention(std::int64_t key_value_heads, bool needs_gradient);
+// Of 40 classes, and the loss.
+Network OneOutputLayer(bool needs_gradient);
 // A vocabulary of 30.
 Network OneEmbedding();
 Network EmbeddingAndLinear();

@@ -102,26 +102,33 @@ WholeWeight WholeWeightOf(Stage& stage, const Operator& op, const Tensor& x) {
   return whole;
 }
 
-// (m - 1) × W x + m × B A x × scale is added to y, where m is the trained length of each row by the
-// length it has: of y without its bias, or where x has dropout of W x anew.
-Tensor WithDora(Stage& stage, const Operator& op, Tensor x, const Tensor& y) {
+// (m - 1) × W x + m × B A x × scale, where m is the trained length of each row by the length it
+// has. `base` is W x; an empty one is computed anew.
+Tensor DoraOf(Stage& stage, const Operator& op, const Tensor& x, Tensor base) {
   Kernels& kernels = stage.kernels;
-  const bool again = op.adapter_dropout;
-  x = AdapterInput(stage, op, std::move(x), AdapterParameter(stage, op, 0));
   const WholeWeight whole = WholeWeightOf(stage, op, x);
   const Tensor magnitude = AdapterParameter(stage, op, 2);
   const Tensor factor = kernels.Fused(kDivide, magnitude.shape, magnitude.type,
                                       {{magnitude}, {whole.lengths}}, {&whole.lengths});
   const Tensor product = Product(stage, op, x);
-  Tensor base = y;
-  if (again) {
-    base = kernels.Linear(std::move(x), whole.weight, Tensor(), op.widths.front());
-  } else if (OwnParameters(op) > 1) {
-    base = kernels.Add(y, stage.Parameter(op, 1));
+  if (base.storage == kNothing) {
+    base = kernels.Linear(x, whole.weight, Tensor(), op.widths.front());
   }
   const Tensor of_base = kernels.Multiply(kernels.Scale(factor), base);
   const Tensor of_product = kernels.Scale(kernels.Multiply(factor, product));
-  return kernels.Cast(kernels.Add(y, kernels.Add(of_base, of_product)), y.type);
+  return kernels.Add(of_base, of_product);
+}
+
+// It is added to y. W x is y without its bias, but where x has dropout that of what is left of x.
+Tensor WithDora(Stage& stage, const Operator& op, Tensor x, const Tensor& y) {
+  Kernels& kernels = stage.kernels;
+  Tensor base = op.adapter_dropout ? Tensor() : y;
+  if (base.storage != kNothing && OwnParameters(op) > 1) {
+    base = kernels.Add(y, stage.Parameter(op, 1));
+  }
+  x = AdapterInput(stage, op, std::move(x), AdapterParameter(stage, op, 0));
+  const Tensor added = DoraOf(stage, op, x, std::move(base));
+  return kernels.Cast(kernels.Add(y, added), y.type);
 }
 
 // y + b × B (d × A x) (Kopiczko et al. 2023, VeRA, equation 2; peft/tuners/vera/layer.py). A and B
@@ -141,11 +148,16 @@ Tensor WithVera(Stage& stage, const Operator& op, Tensor x, const Tensor& y) {
   return AddedTo(kernels, y, kernels.Multiply(of_output, z));
 }
 
-// The vector is multiplied by 1 first, which makes a tensor of its own (peft/tuners/ia3/layer.py).
-Tensor TimesVector(Stage& stage, const Operator& op, const Tensor& x) {
+// The vector is multiplied by 1 first, which makes a tensor of its own; an input is cast to its
+// format, an output is not (peft/tuners/ia3/layer.py).
+Tensor TimesVector(Stage& stage, const Operator& op, Tensor x) {
   Kernels& kernels = stage.kernels;
+  const ElementType type = x.type;
   const Tensor vector = kernels.Scale(AdapterParameter(stage, op, 0));
-  return kernels.Cast(kernels.Multiply(x, vector), x.type);
+  if (op.adapter == AdapterForm::kScaledInput) {
+    x = kernels.Cast(std::move(x), vector.type);
+  }
+  return kernels.Cast(kernels.Multiply(x, vector), type);
 }
 
 }  // namespace
@@ -163,7 +175,7 @@ Tensor LinearWithAdapter(Stage& stage, const Operator& op, Tensor x) {
     return kernels.Linear(std::move(x), weight, bias, out);
   }
   if (op.adapter == AdapterForm::kScaledInput) {
-    return kernels.Linear(TimesVector(stage, op, x), weight, bias, out);
+    return kernels.Linear(TimesVector(stage, op, std::move(x)), weight, bias, out);
   }
   Tensor y = kernels.Linear(x, weight, bias, out);
   switch (op.adapter) {
@@ -172,7 +184,7 @@ Tensor LinearWithAdapter(Stage& stage, const Operator& op, Tensor x) {
     case AdapterForm::kScaledRandom:
       return WithVera(stage, op, std::move(x), y);
     case AdapterForm::kScaledOutput:
-      return TimesVector(stage, op, y);
+      return TimesVector(stage, op, std::move(y));
     default:
       return WithLora(stage, op, std::move(x), y);
   }

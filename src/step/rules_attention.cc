@@ -212,9 +212,16 @@ void EagerAttentionRule(Stage& stage, const Operator& op) {
 
 namespace {
 
+struct AttentionInputs {
+  Tensor q = {};
+  Tensor k = {};
+  Tensor v = {};
+};
+
 // One kernel that never has the scores in memory; it writes heads inside a token.
 // Autocast casts what comes in (torch.amp, autocast op reference: scaled_dot_product_attention).
-void Flash(Stage& stage, const Operator& op, Tensor q, Tensor k, Tensor v) {
+void Flash(Stage& stage, const Operator& op, AttentionInputs inputs, const Tensor& mask) {
+  auto& [q, k, v] = inputs;
   const AttentionSizes sizes = SizesOf(op, q);
   if (const Numbers& numbers = stage.kernels.numbers(); numbers.autocast) {
     q = stage.kernels.Cast(std::move(q), numbers.compute);
@@ -225,15 +232,11 @@ void Flash(Stage& stage, const Operator& op, Tensor q, Tensor k, Tensor v) {
   k = Stored(std::move(k));
   v = Stored(std::move(v));
   const Tensor sink = HasSink(op) ? stage.Parameter(op, 0) : Tensor();
-  // Which keys a query sees is no longer plain from the sizes, so a mask is made and kept.
-  const bool masked = op.prefix_tokens > 0 && op.mask != Mask::kNone;
-  const Tensor mask = masked ? MaskToAdd(stage, op, sizes) : Tensor();
   const Tensor sums = stage.kernels.Constant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
                                              kFloat32, "logsumexp");
-  stage.Put(
-      op, stage.kernels.FusedKeepingOutput(
-              kFlash, ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}), q.type,
-              {{q}, {k}, {v}, {sink}}, {&q, &k, &v, &sums, masked ? &mask : nullptr}));
+  stage.Put(op, stage.kernels.FusedKeepingOutput(
+                    kFlash, ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}),
+                    q.type, {{q}, {k}, {v}, {sink}}, {&q, &k, &v, &sums, &mask}));
 }
 
 }  // namespace
@@ -245,23 +248,26 @@ void SdpaAttentionRule(Stage& stage, const Operator& op) {
     EagerAttentionRule(stage, op);
     return;
   }
-  const Tensor q = stage.Take(op, 0);
+  Tensor q = stage.Take(op, 0);
   const AttentionSizes sizes = SizesOf(op, q);
   Tensor k = stage.Take(op, 1);
   Tensor v = stage.Take(op, 2);
   AddPrefix(stage, op, k, v);
   k = Repeated(stage, std::move(k), sizes, sizes.width);
   v = Repeated(stage, std::move(v), sizes, sizes.value_width);
-  Flash(stage, op, q, std::move(k), std::move(v));
+  // With a prefix the sizes alone do not say which keys a query sees: a mask is made and kept.
+  const bool masked = op.prefix_tokens > 0 && op.mask != Mask::kNone;
+  Flash(stage, op, {std::move(q), std::move(k), std::move(v)},
+        masked ? MaskToAdd(stage, op, sizes) : Tensor());
 }
 
 // The flash-attn package reads grouped keys and values as they are.
 void FlashAttentionRule(Stage& stage, const Operator& op) {
-  const Tensor q = stage.Take(op, 0);
+  Tensor q = stage.Take(op, 0);
   Tensor k = stage.Take(op, 1);
   Tensor v = stage.Take(op, 2);
   AddPrefix(stage, op, k, v);
-  Flash(stage, op, q, std::move(k), std::move(v));
+  Flash(stage, op, {std::move(q), std::move(k), std::move(v)}, Tensor());
 }
 
 }  // namespace fourpiles
