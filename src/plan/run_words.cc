@@ -74,7 +74,7 @@ constexpr RunWord kWords[] = {
     {"optimizer", "torch fused adamw", "optimizer=adamw optimizer-kernels=fused"},
     {"optimizer", "bnb pagedadamw", "optimizer=paged-adamw"},
     {"optimizer", "pagedadamw", "optimizer=paged-adamw"},
-    {"optimizer", "adamw8bit", "optimizer=adamw-8bit-bnb"},
+    {"optimizer", "adamw8bit", "optimizer=adamw-8bit-torchao"},
     {"optimizer", "bnb adamw8bit", "optimizer=adamw-8bit-bnb"},
     {"optimizer", "bnb adam8bit", "optimizer=adamw-8bit-bnb"},
     {"optimizer", "ao adamw8bit", "optimizer=adamw-8bit-torchao"},
@@ -187,6 +187,9 @@ std::string PlainWord(std::string_view text) {
       plain += c;
     }
     depth -= c == ')' && depth > 0 ? 1 : 0;
+  }
+  for (std::size_t at = plain.find("  "); at != std::string::npos; at = plain.find("  ")) {
+    plain.erase(at, 1);
   }
   const std::size_t first = plain.find_first_not_of(' ');
   const std::size_t last = plain.find_last_not_of(' ');

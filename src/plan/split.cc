@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/try.h"
+#include "formats/storage.h"
 #include "plan/serving_weights.h"
 
 namespace fourpiles {
@@ -110,6 +111,12 @@ Result<std::shared_ptr<const Resident>> TrainingResident(const Job& job, const B
   return std::make_shared<const Resident>(std::move(resident));
 }
 
+Bytes LargestGradient(const Job& job) {
+  const Checked bytes = StorageBytes(Checked(LargestTrainableTensor(job.model.network)),
+                                     job.training.recipe.gradients);
+  return Bytes(OrLargest(bytes));
+}
+
 std::vector<Action> ScheduleOf(const Job& job, LayersPlayed layers) {
   const TrainingJob& training = job.training;
   const bool every_layer = layers == LayersPlayed::kEach || training.recompute.every > 1;
@@ -149,6 +156,10 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
     TRY(part.step_temporaries,
         StepTemporaries(network, training.optimizer, training.recipe.states, training.step_kernels,
                         SharesOf(job).optimizer_state));
+    // The last gradient is there while its parameter steps.
+    if (training.step_kernels == StepKernels::kInBackward) {
+      part.step_temporaries += LargestGradient(job);
+    }
   }
   return std::vector<Part>{std::move(part)};
 }

@@ -96,6 +96,20 @@ Network NetworkOf(const KernelRun& run) {
 
 // The benchmark runs the kernel again and again, so that gradients are there already; those of a
 // loss that writes them in place of its input are that input.
+// The benchmark makes the modules of both implementations, each with weights of its own
+// (Liger-Kernel, benchmark/scripts/benchmark_fused_linear_cross_entropy.py).
+Result<void> AddOtherModule(Resident& resident, const KernelRun& run) {
+  if (!run.with_output_layer) {
+    return {};
+  }
+  Network other;
+  other.blocks = {{.parameters = {{.name = "lin.weight of the other implementation",
+                                   .shape = {run.vocabulary, run.hidden_size}}}}};
+  TRY(Resident weights, WeightStorages(other, run.format));
+  resident.Append(std::move(weights));
+  return {};
+}
+
 bool HasGradientsBefore(const KernelRun& run) {
   return run.with_output_layer || !run.liger;
 }
@@ -108,6 +122,7 @@ Result<Prediction> PredictKernelRun(const Fields& row) {
   TRY_VOID(CheckNetwork(network, "arch"));
   Recipe recipe = {.weights = run.format, .compute = run.format, .gradients = run.format};
   TRY(Resident resident, WeightStorages(network, run.format));
+  TRY_VOID(AddOtherModule(resident, run));
   if (HasGradientsBefore(run)) {
     TRY(Resident gradients, GradientStorage(network, recipe));
     resident.Append(std::move(gradients));
@@ -121,8 +136,11 @@ Result<Prediction> PredictKernelRun(const Fields& row) {
   if (run.liger && !run.with_output_layer) {
     choices.loss = LossKind::kFused;
   }
-  TRY(const Profile profile,
+  TRY(Profile profile,
       FindProfile(run.liger && run.with_output_layer ? "liger" : "pytorch", choices));
+  if (!run.liger) {
+    UseUncastLoss(profile);
+  }
   TRY(const Tape tape, Play(part, profile));
   return Prediction{.value = static_cast<double>(PeakOf(tape, Place::kDevice).bytes.value()),
                     .unit = "bytes",

@@ -117,6 +117,10 @@ void SetRule(Profile& profile, OperatorKind kind, Rule rule) {
   profile.rules[static_cast<std::size_t>(kind)] = rule;
 }
 
+void UseUncastLoss(Profile& profile) {
+  SetRule(profile, OperatorKind::kLoss, UncastLossRule);
+}
+
 void UseFusedNorms(Profile& profile) {
   SetRule(profile, OperatorKind::kRmsNorm, FusedRmsNormRule);
 }

@@ -65,6 +65,9 @@ Result<Profile> FindProfile(std::string_view name, const ProfileChoices& choices
 // RMS norms in one kernel that keeps its input and 1/rms.
 void UseFusedNorms(Profile& profile);
 
+// A loss over logits in the format they have.
+void UseUncastLoss(Profile& profile);
+
 // Of each layer its output.
 Profile LowerBound();
 

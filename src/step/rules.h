@@ -53,6 +53,7 @@ void StackedExpertsRule(Stage& stage, const Operator& op);
 // rules_loss.cc
 void PlainLossRule(Stage& stage, const Operator& op);
 void FusedLossRule(Stage& stage, const Operator& op);
+void UncastLossRule(Stage& stage, const Operator& op);
 void ChunkedLossRule(Stage& stage, const Operator& op);
 void FusedLinearLossRule(Stage& stage, const Operator& op);
 void MeanSquareRule(Stage& stage, const Operator& op);
@@ -127,5 +128,7 @@ void AddPrefix(Stage& stage, const Operator& op, Tensor& key, Tensor& value);
 std::int64_t Rows(const Tensor& logits);
 Tensor Logits(Stage& stage, const Operator& op, Tensor x);
 Tensor CrossEntropy(Kernels& kernels, Tensor logits, const Tensor& targets);
+// rules_compile.cc: one kernel over the logits as they are.
+Tensor CompiledCrossEntropy(Kernels& kernels, Tensor logits);
 
 }  // namespace fourpiles

@@ -35,14 +35,18 @@ void EagerLossRule(Stage& stage, const Operator& op) {
 }
 
 // Casts, softmax and the choice of the target are one kernel over the logits as they are.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): given up by the caller
+Tensor CompiledCrossEntropy(Kernels& kernels, Tensor logits) {
+  const Tensor sums = kernels.Constant(ShapeOf({Rows(logits)}), kFloat32, "logsumexp");
+  return kernels.Fused(kCompiledLoss, ShapeOf({1}), kFloat32, {{logits}}, {&logits, &sums});
+}
+
 void CompiledLossRule(Stage& stage, const Operator& op) {
-  Kernels& kernels = stage.kernels;
-  const Tensor logits = Logits(stage, op, stage.Take(op));
+  Tensor logits = Logits(stage, op, stage.Take(op));
   if (op.keeps_logits) {
     stage.pass->logits = {logits};
   }
-  const Tensor sums = kernels.Constant(ShapeOf({Rows(logits)}), kFloat32, "logsumexp");
-  stage.Put(op, kernels.Fused(kCompiledLoss, ShapeOf({1}), kFloat32, {{logits}}, {&logits, &sums}));
+  stage.Put(op, CompiledCrossEntropy(stage.kernels, std::move(logits)));
 }
 
 }  // namespace fourpiles

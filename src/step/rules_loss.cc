@@ -85,6 +85,11 @@ void PlainLossRule(Stage& stage, const Operator& op) {
   stage.Put(op, CrossEntropy(stage.kernels, std::move(targets.logits), targets.copied));
 }
 
+// torch.nn.CrossEntropyLoss over logits in the format they have.
+void UncastLossRule(Stage& stage, const Operator& op) {
+  stage.Put(op, CrossEntropy(stage.kernels, Logits(stage, op, stage.Take(op)), Tensor()));
+}
+
 // One kernel that reads logits in the format they have and writes their gradient in their place.
 void FusedLossRule(Stage& stage, const Operator& op) {
   const Tensor logits = Logits(stage, op, stage.Take(op));
@@ -92,19 +97,24 @@ void FusedLossRule(Stage& stage, const Operator& op) {
                                     {&logits}));
 }
 
-// Output layer and loss, a chunk of tokens after the other (torchtune, modules/loss,
+// The output layer makes the logits of a chunk of tokens after the other, and then each chunk has a
+// loss (torchtune, modules/transformer.py, chunked_output; modules/loss,
 // CEWithChunkedOutputLoss).
 void ChunkedLossRule(Stage& stage, const Operator& op) {
   Kernels& kernels = stage.kernels;
   Tensor x = stage.Take(op);
   const std::int64_t rows = Rows(x);
   const std::int64_t chunks = std::min(stage.batch.loss_chunks, rows);
-  std::vector<Tensor> parts = kernels.SplitRows(x, rows, chunks);
+  std::vector<Tensor> logits = kernels.SplitRows(x, rows, chunks);
   x = Tensor();
+  for (Tensor& chunk : logits) {
+    chunk = Logits(stage, op, std::move(chunk));
+  }
   Tensor sum;
-  for (Tensor& part : parts) {
-    Tensor logits = kernels.Cast(Logits(stage, op, std::move(part)), kFloat32);
-    Tensor loss = CrossEntropy(kernels, std::move(logits), Tensor());
+  for (Tensor& chunk : logits) {
+    Tensor loss = kernels.framework().recomputes_elementwise
+                      ? CompiledCrossEntropy(kernels, std::move(chunk))
+                      : CrossEntropy(kernels, kernels.Cast(std::move(chunk), kFloat32), Tensor());
     sum = sum.storage == kNothing ? std::move(loss) : kernels.Add(sum, loss);
   }
   stage.Put(op, std::move(sum));
@@ -138,8 +148,11 @@ void FusedLinearLossRule(Stage& stage, const Operator& op) {
     bias_gradient = kernels.Constant(bias.shape, bias.type, "gradient of the bias");
   }
   {
-    const Tensor logits =
-        kernels.Constant(ShapeOf({std::min(chunk, rows), classes}), x.type, "logits of a chunk");
+    const Shape shape = ShapeOf({std::min(chunk, rows), classes});
+    const Tensor logits = kernels.Constant(shape, x.type, "logits of a chunk");
+    const bool casts = x.type.bits < kFloat32.bits;
+    const Tensor wide = casts ? kernels.Constant(shape, kFloat32, "logits in float32") : Tensor();
+    const Tensor narrow = casts ? kernels.Constant(shape, x.type, "their gradient") : Tensor();
   }
   stage.Put(
       op, kernels.Fused(kFusedLinearLoss, ShapeOf({1}), kFloat32,

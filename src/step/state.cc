@@ -290,9 +290,11 @@ Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer
   } else if (kernels != StepKernels::kFused) {
     elements = Checked(LargestTrainableTensor(network)) * optimizer.loop_temporaries;
   }
-  // Those of a step that is made in a format of its own have that format.
-  const bool own = !optimizer.states.empty() && optimizer.states.front().scales.block == 0;
-  const ElementType type = TypeOf(own ? optimizer.states.front().format.value_or(format) : format);
+  // Those of a step that is made in a format of its own have that format; of codes, float32.
+  const bool coded = !optimizer.states.empty() && optimizer.states.front().scales.block > 0;
+  const bool own = !coded && !optimizer.states.empty();
+  const ElementType plain = TypeOf(own ? optimizer.states.front().format.value_or(format) : format);
+  const ElementType type = coded ? kFloat32 : plain;
   TRY(const Storage storage,
       Sized(Pile::kWorkspace, elements, type, "the optimizer's temporaries"));
   return storage.bytes.expected;
