@@ -155,8 +155,8 @@ Result<void> ReadParts(Adapter& adapter, std::string_view text, const std::strin
 // LitGPT's adapters have the format of the weights (litgpt/lora.py).
 bool AreFloat32(const SettingReader& reader) {
   const SetValue* implementation = reader.Find("implementation");
-  return implementation == nullptr || (implementation->text != "litgpt" &&
-                                       !implementation->text.starts_with("torchtune"));
+  return implementation == nullptr ||
+         (implementation->text != "litgpt" && !implementation->text.starts_with("torchtune"));
 }
 
 Result<Adapter> ParseAdapter(const SettingReader& reader, const SetValue& set) {

@@ -70,6 +70,9 @@ constexpr RunWord kWords[] = {
     {"optimizer", "adamw_torch", "optimizer=adamw"},
     {"optimizer", "adamw bf16 states", "optimizer=adamw"},
     {"optimizer", "adamw fp32", "optimizer=adamw"},
+    {"optimizer", "adamw fp32 states", "optimizer=adamw"},
+    {"optimizer", "adamw (hf)", "optimizer=adamw optimizer-kernels=loop"},
+    {"optimizer", "adamw (hf) fp32", "optimizer=adamw optimizer-kernels=loop"},
     {"optimizer", "adamw fused", "optimizer=adamw optimizer-kernels=fused"},
     {"optimizer", "torch fused adamw", "optimizer=adamw optimizer-kernels=fused"},
     {"optimizer", "bnb pagedadamw", "optimizer=paged-adamw"},
@@ -159,6 +162,10 @@ constexpr RunWord kWords[] = {
     {"notes", "default (c_attn)", "@targets=q_proj+k_proj+v_proj"},
     {"notes", "c_attn;", "@targets=q_proj+k_proj+v_proj"},
     {"notes", "all linear;", "@targets=all-linear"},
+
+    // The version of PyTorch.
+    {"version", "torch ~1.10", "implementation=pytorch-1"},
+    {"version", "torch 2.1.1", "implementation=pytorch-2.1"},
 
     {"batches", "first batch is forced to hold the longest sample", "@later-batches=shorter"},
     {"dropout", "dropout=0.05", "@dropout=0.05"},

@@ -23,7 +23,8 @@ std::string RankName(std::int64_t ranks) {
 // One gradient buffer that is always there: where the recipe has one, and where ZeRO divides it.
 bool GradientsAreResident(const TrainingJob& training) {
   return training.step_kernels != StepKernels::kInBackward &&
-         (training.recipe.gradients_resident || training.zero >= 2);
+         (training.recipe.gradients_resident || training.zero >= 2 ||
+          training.profile.framework.zeroes_gradients);
 }
 
 }  // namespace

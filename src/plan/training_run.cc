@@ -1,7 +1,7 @@
 #include "plan/training_run.h"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <map>
 #include <utility>
 
@@ -89,6 +89,24 @@ void ApplyAccumulation(Typed& typed, std::string_view notes) {
   if (digits > 0 && !divided) {
     typed.insert_or_assign("gradient-accumulation", std::string(rest.substr(0, digits)));
   }
+}
+
+// "CUDA context 1343 MB before any tensor", of 2^20 bytes each as nvidia-smi counts.
+std::optional<Bytes> ContextOf(std::string_view notes) {
+  constexpr std::string_view kPhrase = "CUDA context ";
+  const std::size_t at = notes.find(kPhrase);
+  if (at == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::string_view rest = notes.substr(at + kPhrase.size());
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
+  constexpr std::int64_t kMost = 1 << 20;
+  const std::string_view unit = rest.substr(static_cast<std::size_t>(end - rest.data()));
+  if (error != std::errc() || count < 0 || count > kMost || !unit.starts_with(" MB")) {
+    return std::nullopt;
+  }
+  return Bytes(count << 20);
 }
 
 // --- Shapes ---
@@ -291,7 +309,7 @@ Result<Typed> WordsOf(const Fields& row) {
   const std::string notes = RunText(row, "notes");
   ApplyRank(typed, notes);
   ApplyAccumulation(typed, LowerCase(notes));
-  for (const std::string_view field : {"notes", "dropout", "batches", "unit"}) {
+  for (const std::string_view field : {"version", "notes", "dropout", "batches", "unit"}) {
     ApplyPhrase(typed, field, notes);
   }
   if (const std::string device = RunText(row, "device_type"); !device.empty()) {
@@ -386,6 +404,7 @@ Result<TrainingRun> TrainingRunOf(const Fields& row) {
   TrainingRun run = {.measures = RunText(row, "measures"), .metric = RunText(row, "metric")};
   run.measures = run.measures.empty() ? "peak" : run.measures;
   run.unit = TakeOr(typed, "@unit", "");
+  run.context = ContextOf(RunText(row, "notes"));
   const bool shorter = TakeOr(typed, "@later-batches", "") == "shorter";
   TakeOr(typed, "@lm-head-chunks", "");
   SetImplementation(typed);

@@ -76,6 +76,18 @@ Prediction InBand(const Band& band) {
           .closeness = Closeness::kInBand};
 }
 
+// With the driver's context, which the row may state.
+Band DriverOf(const TrainingRun& run) {
+  return run.context ? Exactly(*run.context) : DriverBand(run.job);
+}
+
+Band WholeOf(const TrainingRun& run, const Budget& budget) {
+  const Band reserved = ReservedOf(run.job, budget.total);
+  const Band driver = DriverOf(run);
+  return {reserved.low + driver.low, reserved.expected + driver.expected,
+          reserved.high + driver.high};
+}
+
 // The most that was held at once, as the row's metric counts it.
 Result<Prediction> PeakOfRun(const TrainingRun& run, const Budget& budget) {
   if (run.metric == "allocated") {
@@ -85,7 +97,7 @@ Result<Prediction> PeakOfRun(const TrainingRun& run, const Budget& budget) {
     return InBand(ReservedOf(run.job, budget.total));
   }
   if (run.metric == "smi" || run.metric == "unknown") {
-    return InBand(budget.total);
+    return InBand(WholeOf(run, budget));
   }
   return NotExpressible(fmt::format("metric: \"{}\" is not in the vocabulary", run.metric));
 }
@@ -107,7 +119,7 @@ Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
     if (run.metric != "smi") {
       return Exact(weights);
     }
-    Band whole = DriverBand(run.job);
+    Band whole = DriverOf(run);
     whole = {whole.low + weights, whole.expected + weights, whole.high + weights};
     return InBand(whole);
   }

@@ -64,6 +64,8 @@ struct Framework {
   // Codes become float16 numbers first, which are then cast (bitsandbytes 0.41, nn/modules.py,
   // Params4bit; Lightning Fabric, plugins/precision/bitsandbytes.py).
   bool codes_are_of_float16 = false;
+  // Gradients are zeroed between steps, not let go of: zero_grad() up to PyTorch 1.13.
+  bool zeroes_gradients = false;
   // The training loop holds the logits until those of the next micro-batch are there.
   bool loop_holds_logits = false;
 };

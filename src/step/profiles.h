@@ -11,6 +11,7 @@ void SetRule(Profile& profile, OperatorKind kind, Rule rule);
 // profiles_pytorch.cc
 Profile PyTorch();
 Profile PyTorch21();
+Profile PyTorch1();
 Profile PyTorch113OnCpu();
 Profile PyTorchCompile();
 Profile Liger();

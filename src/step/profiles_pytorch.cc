@@ -88,6 +88,15 @@ Profile PyTorch21() {
   return profile;
 }
 
+// PyTorch up to 1.13 on CUDA.
+Profile PyTorch1() {
+  Profile profile = PyTorch21();
+  profile.name = "pytorch-1";
+  profile.summary = "PyTorch up to 1.13 on CUDA, whose zero_grad() keeps the gradients";
+  profile.framework.zeroes_gradients = true;
+  return profile;
+}
+
 // Liger-Kernel's fused RMS norm, SwiGLU, rotary embeddings and output layer with loss.
 Profile Liger() {
   Profile profile = PyTorch();
