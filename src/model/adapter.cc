@@ -14,11 +14,13 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::array<std::string_view, 5> kLoraKeys = {"rank", "targets", "modules", "dropout",
-                                                       "alpha"};
-constexpr std::array<std::string_view, 4> kVeraKeys = {"rank", "targets", "modules", "dropout"};
-constexpr std::array<std::string_view, 3> kIa3Keys = {"targets", "feedforward", "modules"};
-constexpr std::array<std::string_view, 1> kTokenKeys = {"tokens"};
+constexpr std::array<std::string_view, 6> kLoraKeys = {"rank",    "targets", "modules",
+                                                       "dropout", "alpha",   "format"};
+constexpr std::array<std::string_view, 5> kVeraKeys = {"rank", "targets", "modules", "dropout",
+                                                       "format"};
+constexpr std::array<std::string_view, 4> kIa3Keys = {"targets", "feedforward", "modules",
+                                                      "format"};
+constexpr std::array<std::string_view, 2> kTokenKeys = {"tokens", "format"};
 constexpr std::array<std::string_view, 1> kModuleKeys = {"modules"};
 
 struct Kind {

@@ -43,6 +43,7 @@ struct Adapter {
   // Kept in float32 whatever the recipe's format, as peft does (get_peft_model,
   // autocast_adapter_dtype).
   bool float32 = true;
+  bool format_is_chosen = false;  // else it is the implementation's
   double dropout = 0;  // the probability; the input of the matrices has dropout where it is not 0
 };
 

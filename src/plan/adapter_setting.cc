@@ -116,6 +116,17 @@ Result<std::vector<std::string>> ReadModules(const KeyValue& part) {
                    fmt::format("as in {}=embed_tokens+lm_head", part.key));
 }
 
+// Float32, or that of the weights.
+Result<bool> ReadIsFloat32(const KeyValue& part) {
+  if (part.value != "float32" && part.value != "fp32" && part.value != "weights") {
+    return WrongUsage({.where = part.where,
+                       .found = fmt::format("unknown word \"{}\"", part.value),
+                       .expected = "expected float32 or weights",
+                       .hint = "format=weights keeps the adapter in the format of the weights"});
+  }
+  return part.value != "weights";
+}
+
 Result<void> ReadInto(Adapter& adapter, const KeyValue& part) {
   if (part.key == "rank") {
     TRY(adapter.rank, ParseCount(part.value, part.where, kRanks));
@@ -127,6 +138,9 @@ Result<void> ReadInto(Adapter& adapter, const KeyValue& part) {
     TRY(adapter.feedforward, ReadModules(part));
   } else if (part.key == "modules") {
     TRY(adapter.modules, ReadModules(part));
+  } else if (part.key == "format") {
+    TRY(adapter.float32, ReadIsFloat32(part));
+    adapter.format_is_chosen = true;
   } else if (part.key == "dropout") {
     TRY(adapter.dropout, ReadNumber(part, "expected a probability from 0 to below 1"));
   } else {
@@ -219,6 +233,9 @@ std::string AdapterSpec(const Adapter& adapter) {
   add_names("modules", adapter.modules);
   if (adapter.dropout != 0) {
     parts.push_back(fmt::format("dropout={}", adapter.dropout));
+  }
+  if (adapter.format_is_chosen) {
+    parts.push_back(fmt::format("format={}", adapter.float32 ? "float32" : "weights"));
   }
   return parts.empty() ? std::string(record.word)
                        : fmt::format("{}:{}", record.word, fmt::join(parts, ","));

@@ -69,8 +69,9 @@ struct TrainingJob {
   bool offloads_activations = false;      // to the host, between forward and backward pass
   // Every micro-batch but the first is shorter, so that nothing held over from one counts.
   bool later_batches_are_shorter = false;
-  bool evaluates = false;  // a forward pass that keeps nothing, instead of a step
-  int zero = 0;            // stage, 0 to 3
+  bool expandable_segments = false;  // of PyTorch's allocator
+  bool evaluates = false;            // a forward pass that keeps nothing, instead of a step
+  int zero = 0;                      // stage, 0 to 3
   std::shared_ptr<const TrainingData> data = {};
 };
 

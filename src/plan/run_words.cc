@@ -20,6 +20,7 @@ constexpr RunWord kWords[] = {
      "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
     {"source", "pytorch/ao", "implementation=torchtune"},
     {"source", "llm.c", "implementation=llm.c"},
+    {"source", "huggingface/peft", "implementation=pytorch @targets=q_proj+v_proj"},
     {"source", "huggingface/", "implementation=pytorch"},
     {"source", "qwenlm/qwen", "implementation=pytorch"},
     {"source", "modelscope/ms-swift", "implementation=pytorch"},
@@ -170,6 +171,8 @@ constexpr RunWord kWords[] = {
     {"batches", "first batch is forced to hold the longest sample", "@later-batches=shorter"},
     {"dropout", "dropout=0.05", "@dropout=0.05"},
     {"dropout", "dropout 0.05", "@dropout=0.05"},
+
+    {"tokens", "200 virtual tokens", "@tokens=200"},
 
     // What the unit stands for.
     {"unit", "mb = mib", "@unit=MiB"},

@@ -135,6 +135,8 @@ constexpr Setting kSettings[] = {
     {"devices", "", "N",
      "how many devices (default: tensor × pipeline parallel); what they share is cut over them",
      kPlace, kServing},
+    {"expandable-segments", "", "",
+     "PyTorch's allocator has one segment that grows (PYTORCH_CUDA_ALLOC_CONF)", kPlace, kTraining},
     {"zero", "", "0..3", "shard optimizer state, gradients, weights over the devices", kPlace,
      kTraining},
     {"solve", "", "WHAT", "find the largest batch or sequence, or the fewest devices", kPlace,

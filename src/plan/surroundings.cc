@@ -53,12 +53,13 @@ int ThreadsOf(const Job& job) {
 
 // At the least the blocks that tensors have; the replay, whose every step is alike; at the most
 // what was seen. Where the memory would end, segments that are free go back before.
-Band ReservedBand(const std::vector<AllocatorEvent>& events, Bytes memory) {
-  const AllocatorPeaks peaks = ReplayAllocator(events);
+Band ReservedBand(const std::vector<AllocatorEvent>& events, Bytes memory, bool expandable) {
+  const AllocatorPeaks peaks = ReplayAllocator(events, {.expandable_segments = expandable});
   const Bytes seen(std::llround(static_cast<double>(peaks.allocated.value()) * kMostReserved));
   Band band = {peaks.allocated, peaks.reserved, std::max(peaks.reserved, seen)};
   if (peaks.reserved > memory) {
-    const AllocatorPeaks limited = ReplayAllocator(events, {.memory = memory});
+    const AllocatorPeaks limited =
+        ReplayAllocator(events, {.expandable_segments = expandable, .memory = memory});
     band.expected = limited.out_of_memory ? band.expected : limited.reserved;
   }
   return band;
@@ -157,7 +158,8 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
   }
   if (has_allocator) {
     const Band reserved =
-        ReservedBand(AllocatorEventsOf(whole, libraries), job.device->memory - of_driver);
+        ReservedBand(AllocatorEventsOf(whole, libraries), job.device->memory - of_driver,
+                     job.training.expandable_segments);
     const Bytes held = std::accumulate(libraries.begin(), libraries.end(), peak);
     resident.Add({.pile = Pile::kOverhead, .bytes = Beyond(reserved, held)},
                  {.what = "reserved by the allocator beyond what is asked for",

@@ -309,7 +309,8 @@ Result<Typed> WordsOf(const Fields& row) {
   const std::string notes = RunText(row, "notes");
   ApplyRank(typed, notes);
   ApplyAccumulation(typed, LowerCase(notes));
-  for (const std::string_view field : {"version", "notes", "dropout", "batches", "unit"}) {
+  for (const std::string_view field :
+       {"version", "notes", "dropout", "tokens", "batches", "unit"}) {
     ApplyPhrase(typed, field, notes);
   }
   if (const std::string device = RunText(row, "device_type"); !device.empty()) {
@@ -331,6 +332,7 @@ void SetAdapter(Typed& typed) {
   if (kind.empty()) {
     return;
   }
+  const std::string tokens = TakeOr(typed, "@tokens", "");
   const bool low_rank = kind == "lora" || kind == "dora";
   std::vector<std::string> keys;
   const auto add = [&](std::string_view key, const std::string& value) {
@@ -342,6 +344,11 @@ void SetAdapter(Typed& typed) {
   add("targets", targets);
   add("dropout", dropout);
   add("modules", modules);
+  if (kind == "vera" && !targets.empty()) {
+    keys.push_back("targets=" + targets);
+  } else if (kind == "prompt" && !tokens.empty()) {
+    keys.push_back("tokens=" + tokens);
+  }
   std::string spec = kind;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     spec += (i == 0 ? ":" : ",") + keys[i];

@@ -220,6 +220,7 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   TRY(training.activation_format, reader.Format("activation-format", training.recipe.compute));
   TRY_VOID(ReadImplementation(reader, training));
   training.evaluates = reader.Find("evaluate") != nullptr;
+  training.expandable_segments = reader.Flag("expandable-segments");
   TRY_VOID(ReadBase(reader, job, training));
   TRY(training.offloads_activations, ReadOffload(reader));
   TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));

@@ -125,6 +125,13 @@ constexpr Row kRows[] = {
        return !j.device ? Json() : Json(IsSize(*j.device) ? j.device->name : j.device->names.id);
      }},
     {"devices", [](const Job& j) { return Json(j.devices); }},
+    {"expandable_segments", [](const Job& j) { return Json(j.training.expandable_segments); }},
+    {"base_format",
+     [](const Job& j) { return j.training.base ? Json(j.training.base_format) : Json(nullptr); }},
+    {"offload",
+     [](const Job& j) {
+       return j.training.offloads_activations ? Json("activations") : Json(nullptr);
+     }},
     {"zero", [](const Job& j) { return Json(j.training.zero); }},
     {"solve", [](const Job& j) { return j.solve ? Json(Word(*j.solve)) : Json(); }},
 };
