@@ -80,7 +80,7 @@ Result<Resident> TrainingWeights(const Job& job) {
 // Which parameters a product reads as codes.
 std::vector<std::vector<bool>> CodedOf(const Job& job) {
   std::vector<std::vector<bool>> coded;
-  if (!job.training.base || job.training.base->coding == WeightCoding::kPlain) {
+  if (!job.training.base) {
     return coded;
   }
   for (const Block& block : job.model.network.blocks) {

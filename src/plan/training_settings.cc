@@ -160,9 +160,13 @@ Result<void> ReadBase(SettingReader& reader, const Job& job, TrainingJob& traini
                        .hint = "--adapter lora:rank=16 freezes the rest"});
   }
   TRY(WeightScheme scheme, FindWeightScheme(set->text, set->where));
-  if (scheme.coding != WeightCoding::kPlain) {
-    scheme.plain = training.recipe.weights;
+  if (scheme.coding == WeightCoding::kPlain) {
+    return WrongUsage({.where = set->where,
+                       .found = fmt::format("\"{}\" has no scales", set->text),
+                       .expected = "expected codes with scales, nf4 or another",
+                       .hint = "--recipe says the format of all weights"});
   }
+  scheme.plain = training.recipe.weights;
   scheme.of_frozen = true;
   scheme.with_output_layer = training.profile.codes_output_layer;
   training.base = std::move(scheme);
