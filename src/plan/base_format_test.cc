@@ -141,6 +141,15 @@ TEST(BaseFormat, RefusesWhatDoesNotGoTogether) {
       {{{"optimizer-kernels", "in-backward"}, {"gradient-accumulation", "2"}},
        "--optimizer-kernels | a step with every gradient as it comes | expected no gradient "
        "accumulation and no ZeRO beside it | --gradient-accumulation 1"},
+      {{{"optimizer-kernels", "in-backward"}, {"implementation", "llm.c"}},
+       "--optimizer-kernels | llm.c has no step in backward | expected fused | --implementation "
+       "pytorch has it"},
+      {{{"offload", "activations"}, {"implementation", "llm.c"}},
+       "--offload | llm.c has none | expected another implementation | --implementation pytorch "
+       "has it"},
+      {{{"offload", "activations"}, {"activations", "lower-bound"}},
+       "--offload | a lower bound has no activations to move | expected --activations exact | give "
+       "a model with layers"},
       {{{"optimizer-kernels", "in-backward"}, {"zero", "1"}, {"devices", "2"}},
        "--optimizer-kernels | a step with every gradient as it comes | expected no gradient "
        "accumulation and no ZeRO beside it | --gradient-accumulation 1"},

@@ -121,7 +121,7 @@ Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
   const SetValue* set_loss = reader.Find("loss");
   choices.loss_where = set_loss == nullptr ? choices.loss_where : set_loss->where;
   TRY(training.profile, FindProfile(implementation.text, choices, implementation.where));
-  for (const char* const setting : {"adapter", "freeze", "train-only", "evaluate"}) {
+  for (const char* const setting : {"adapter", "freeze", "train-only", "evaluate", "offload"}) {
     const SetValue* set = reader.Find(setting);
     if (set != nullptr && set->text != "none" && training.profile.allocates_once) {
       return WrongUsage({.where = set->where,
@@ -194,6 +194,18 @@ Result<void> CheckTogether(const SettingReader& reader, const TrainingJob& train
                        .found = "a step with every gradient as it comes",
                        .expected = "expected no gradient accumulation and no ZeRO beside it",
                        .hint = "--gradient-accumulation 1"});
+  }
+  if (steps_in_backward && training.profile.allocates_once) {
+    return WrongUsage({.where = reader.Find("optimizer-kernels")->where,
+                       .found = fmt::format("{} has no step in backward", training.profile.name),
+                       .expected = "expected fused",
+                       .hint = "--implementation pytorch has it"});
+  }
+  if (training.offloads_activations && training.lower_bound) {
+    return WrongUsage({.where = reader.Find("offload")->where,
+                       .found = "a lower bound has no activations to move",
+                       .expected = "expected --activations exact",
+                       .hint = "give a model with layers"});
   }
   if (training.base && training.zero == 3) {
     return WrongUsage({.where = reader.Find("base-format")->where,
