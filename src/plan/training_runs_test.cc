@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "base/json_fields.h"
 #include "model/from_config.h"
+#include "plan/adapter_setting.h"
 #include "plan/budget.h"
 #include "plan/surroundings.h"
+#include "plan/training_run.h"
 
 namespace fourpiles {
 namespace {
@@ -149,6 +152,20 @@ TEST(TrainingRuns, TorchtunesAdaptersAsMeasured) {
   std::map<std::string, std::string> qlora = lora;
   qlora["base-format"] = "nf4-double";
   EXPECT_NEAR(OfTorchtune(qlora), 4.6, 0.06 * 4.6);
+}
+
+// "q,v,o + all MLP" holds " q,v" as well; the longer phrase says what is meant.
+TEST(TrainingRuns, TargetsAreReadFromTheWholePhrase) {
+  constexpr std::string_view kRow = R"({"kind": "llm", "metric": "allocated", "unit": "GiB",
+      "source": "repo pytorch/torchtune README.md", "mode": "lora", "precision": "bf16",
+      "arch": {"layers": 28, "hidden": 3072, "heads": 24, "kv_heads": 8, "ffn": 8192,
+               "vocab": 128256, "mlp": "swiglu", "norm": "rms", "tied": true},
+      "seq": 4096, "micro_batch": 2, "devices": 1,
+      "notes": "LoRA r=64 alpha=128 on q,v,o + all MLP; 3B_lora_single_device.yaml"})";
+  const Json row = ReadJson(kRow, "row").value();
+  const TrainingRun run = TrainingRunOf(Fields::Of(row, "row").value()).value();
+  EXPECT_EQ(AdapterSpec(*run.job.training.adapter),
+            "lora:rank=64,targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj");
 }
 
 }  // namespace
