@@ -85,6 +85,18 @@ TEST(BaseFormat, DecodedNumbersAreWorkspace) {
   EXPECT_FALSE(Decodes(Of("llama-2-7b", plain), Bytes(2 * 4096LL * 11'008)));
 }
 
+// gpt-oss-20b's own checkpoint is in MXFP4.
+TEST(BaseFormat, NeedsNoWarningOfPlainWeights) {
+  const auto warns = [](const Typed& typed) {
+    const Budget budget = Of("gpt-oss-20b", typed);
+    return std::ranges::any_of(budget.warnings, [](const std::string& warning) {
+      return warning.find("counted in a plain number format") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(warns({{"sequence-length", "64"}}));
+  EXPECT_FALSE(warns({{"sequence-length", "64"}, {"base-format", "mxfp4"}}));
+}
+
 // A step with each gradient as it comes: none is kept, and the largest is there while its parameter
 // steps; of GPT-2 the embedding, 50,257 × 768, in float32.
 TEST(StepKernels, InBackwardKeepNoGradients) {
