@@ -11,7 +11,27 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames = {"q_proj", "k_proj", "v_proj"};
 
+// What the three may have, beside the module's name, in the order of the fused parameters.
+constexpr std::array<std::string_view, 4> kSuffixes = {".weight", ".bias", ".lora_A.weight",
+                                                       ".lora_B.weight"};
+
 using ThreeOperators = std::array<std::size_t, 3>;
+
+const Parameter& ParameterOf(const Block& block, const ParameterUse& use) {
+  return block.parameters[static_cast<std::size_t>(use.parameter)];
+}
+
+// Other adapters, and trained copies, have no fused form.
+bool CanBeFused(const Block& block, const Operator& op) {
+  return std::ranges::all_of(op.parameters, [&](const ParameterUse& use) {
+    if (use.block >= 0) {
+      return false;
+    }
+    const std::string_view name = ParameterOf(block, use).name;
+    return name.starts_with(op.name) &&
+           std::ranges::find(kSuffixes, name.substr(op.name.size())) != kSuffixes.end();
+  });
+}
 
 // The operators of queries, keys and values, by number.
 std::optional<ThreeOperators> FindThree(const Block& block) {
@@ -20,18 +40,15 @@ std::optional<ThreeOperators> FindThree(const Block& block) {
     const auto op = std::ranges::find_if(block.operators, [&](const Operator& candidate) {
       return candidate.kind == OperatorKind::kLinear && candidate.name.ends_with(kNames[i]);
     });
-    if (op == block.operators.end() || op->inputs != block.operators[found.front()].inputs) {
-      if (op == block.operators.end() || i > 0) {
-        return std::nullopt;
-      }
+    if (op == block.operators.end() || !CanBeFused(block, *op)) {
+      return std::nullopt;
+    }
+    if (i > 0 && op->inputs != block.operators[found.front()].inputs) {
+      return std::nullopt;
     }
     found[i] = static_cast<std::size_t>(op - block.operators.begin());
   }
   return found;
-}
-
-const Parameter& ParameterOf(const Block& block, const ParameterUse& use) {
-  return block.parameters[static_cast<std::size_t>(use.parameter)];
 }
 
 // What the three have at one place, "weight" or "lora_A.weight", as rows of one tensor.
@@ -92,7 +109,7 @@ Value NewValue(const Block& block) {
 // The fused parameters come first, the others move behind them.
 void PutParameters(Block& block, const Fused& fused, Operator& linear) {
   std::vector<Parameter> parameters;
-  for (const std::string_view suffix : {".weight", ".bias", ".lora_A.weight", ".lora_B.weight"}) {
+  for (const std::string_view suffix : kSuffixes) {
     if (const auto part = fused.parameters.find(std::string(suffix));
         part != fused.parameters.end()) {
       linear.parameters.push_back({.parameter = static_cast<std::int32_t>(parameters.size())});

@@ -10,7 +10,8 @@ namespace fourpiles {
 // the same value, as LitGPT does whatever the checkpoint has (litgpt/model.py,
 // CausalSelfAttention). Adapters of some of the three become one of the whole: a matrix A of all
 // their ranks, and a matrix B with the outputs of those that have one (litgpt/lora.py,
-// LoRAQKVLinear). Other networks stay as they are.
+// LoRAQKVLinear). Other networks, and layers with other adapters or trained copies, stay as they
+// are.
 Network WithFusedAttention(Network network);
 
 }  // namespace fourpiles

@@ -217,7 +217,8 @@ std::vector<std::string> WarningsOf(const Job& job) {
                                    *longest, job.model.name));
   }
   const std::string& method = job.model.network.quantization;
-  if (!method.empty() && !(serving && !IsPlain(job.serving.weights))) {
+  const bool is_coded = serving ? !IsPlain(job.serving.weights) : job.training.base.has_value();
+  if (!method.empty() && !is_coded) {
     warnings.push_back("the checkpoint is quantised (" + method +
                        "); its weights are counted in a plain number format here");
   }

@@ -147,7 +147,8 @@ constexpr RunWord kWords[] = {
     {"device_type", "titanrtx-24gb", "device=rtx-3090-24gb"},
     {"device_type", "unknown 24gb+", "device=rtx-4090-24gb"},
 
-    // Phrases of the notes.
+    // Phrases of the notes, those that hold others first.
+    {"notes", "q,v,o + all mlp", "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
     {"notes", "for q and v", "@targets=q_proj+v_proj"},
     {"notes", "targets=qv", "@targets=q_proj+v_proj"},
     {"notes", "targets q,v ", "@targets=q_proj+v_proj"},
@@ -157,7 +158,6 @@ constexpr RunWord kWords[] = {
     {"notes", "targets all+output", "@targets=all-linear+lm_head"},
     {"notes", "on k,q,v,up,down,gate",
      "@targets=*k_proj+*q_proj+*v_proj+*up_proj+*down_proj+*gate_proj"},
-    {"notes", "q,v,o + all mlp", "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
     {"notes", "gate,up,down", "@targets=gate_proj+up_proj+down_proj"},
     {"notes", "on c_attn,c_proj,w1,w2", "@targets=all-linear"},
     {"notes", "default (c_attn)", "@targets=q_proj+k_proj+v_proj"},

@@ -78,16 +78,18 @@ Result<Resident> TrainingWeights(const Job& job) {
                        : WeightStorages(network, training.recipe.weights, SharesOf(job).weights);
 }
 
-// Which parameters a product reads as codes.
+// Which parameters a product reads as codes. A tensor of all experts is read in slices, which are
+// not followed.
 std::vector<std::vector<bool>> CodedOf(const Job& job) {
   std::vector<std::vector<bool>> coded;
-  if (!job.training.base || job.training.base->coding == WeightCoding::kPlain) {
+  if (!job.training.base) {
     return coded;
   }
   for (const Block& block : job.model.network.blocks) {
     std::vector<bool>& of_block = coded.emplace_back();
     for (const Parameter& parameter : block.parameters) {
-      of_block.push_back(!parameter.routed && !StaysPlain(block, parameter, *job.training.base));
+      const bool stacked = parameter.routed && parameter.name.find("{}") == std::string::npos;
+      of_block.push_back(!stacked && !StaysPlain(block, parameter, *job.training.base));
     }
   }
   return coded;

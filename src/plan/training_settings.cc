@@ -121,7 +121,7 @@ Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
   const SetValue* set_loss = reader.Find("loss");
   choices.loss_where = set_loss == nullptr ? choices.loss_where : set_loss->where;
   TRY(training.profile, FindProfile(implementation.text, choices, implementation.where));
-  for (const char* const setting : {"adapter", "freeze", "train-only", "evaluate"}) {
+  for (const char* const setting : {"adapter", "freeze", "train-only", "evaluate", "offload"}) {
     const SetValue* set = reader.Find(setting);
     if (set != nullptr && set->text != "none" && training.profile.allocates_once) {
       return WrongUsage({.where = set->where,
@@ -160,9 +160,13 @@ Result<void> ReadBase(SettingReader& reader, const Job& job, TrainingJob& traini
                        .hint = "--adapter lora:rank=16 freezes the rest"});
   }
   TRY(WeightScheme scheme, FindWeightScheme(set->text, set->where));
-  if (scheme.coding != WeightCoding::kPlain) {
-    scheme.plain = training.recipe.weights;
+  if (scheme.coding == WeightCoding::kPlain) {
+    return WrongUsage({.where = set->where,
+                       .found = fmt::format("\"{}\" has no scales", set->text),
+                       .expected = "expected codes with scales, nf4 or another",
+                       .hint = "--recipe says the format of all weights"});
   }
+  scheme.plain = training.recipe.weights;
   scheme.of_frozen = true;
   scheme.with_output_layer = training.profile.codes_output_layer;
   training.base = std::move(scheme);
@@ -190,6 +194,18 @@ Result<void> CheckTogether(const SettingReader& reader, const TrainingJob& train
                        .found = "a step with every gradient as it comes",
                        .expected = "expected no gradient accumulation and no ZeRO beside it",
                        .hint = "--gradient-accumulation 1"});
+  }
+  if (steps_in_backward && training.profile.allocates_once) {
+    return WrongUsage({.where = reader.Find("optimizer-kernels")->where,
+                       .found = fmt::format("{} has no step in backward", training.profile.name),
+                       .expected = "expected fused",
+                       .hint = "--implementation pytorch has it"});
+  }
+  if (training.offloads_activations && training.lower_bound) {
+    return WrongUsage({.where = reader.Find("offload")->where,
+                       .found = "a lower bound has no activations to move",
+                       .expected = "expected --activations exact",
+                       .hint = "give a model with layers"});
   }
   if (training.base && training.zero == 3) {
     return WrongUsage({.where = reader.Find("base-format")->where,

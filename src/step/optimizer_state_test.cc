@@ -123,6 +123,22 @@ TEST(OptimizerStates, TemporariesAreOfTheLargestTensorWithoutForeach) {
   EXPECT_EQ(temporaries("lion", StepKernels::kFused), 0);
   EXPECT_EQ(temporaries("adafactor", StepKernels::kLoop), 4 * 2 * 128'000);
   EXPECT_EQ(temporaries("adamw", StepKernels::kForeach), 2 * 219'026);
+  EXPECT_EQ(temporaries("lion", StepKernels::kInBackward), 2 * 2 * 128'000);
+}
+
+// torchao/optim/adam.py, single_param_adam: weight and both moments are float32 numbers while a
+// tensor steps. bitsandbytes decodes and codes within one kernel.
+TEST(OptimizerStates, OfCodesAreFloat32WhileATensorSteps) {
+  for (const NumberFormat& weights : {*FindFormat("bf16"), *FindFormat("fp32")}) {
+    const auto temporaries = [&](const char* optimizer) {
+      return StepTemporaries(Small(), FindOptimizer(optimizer).value(), weights, StepKernels::kLoop)
+          ->value();
+    };
+    for (const char* name : {"adamw-8bit-torchao", "adamw-4bit-torchao", "adamw-fp8-torchao"}) {
+      EXPECT_EQ(temporaries(name), 3 * 4 * 128'000) << name;
+    }
+    EXPECT_EQ(temporaries("adamw-8bit-bnb"), 0);
+  }
 }
 
 std::string Refusal(const Result<Optimizer>& optimizer) {

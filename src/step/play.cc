@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "step/leaves.h"
 #include "step/play_lower_bound.h"
 
 namespace fourpiles {
@@ -19,27 +20,6 @@ constexpr KernelKind kServe = {"serve", ""};
 std::size_t Index(std::int64_t number) {
   return static_cast<std::size_t>(number);
 }
-
-// The edges of a block's parameters, in all its layers: they are made when they are first needed.
-class Leaves {
- public:
-  explicit Leaves(const Block& block) {
-    for (const Parameter& parameter : block.parameters) {
-      offsets_.push_back(in_layer_);
-      in_layer_ += Index(parameter.copies);
-    }
-    edges_.resize(in_layer_ * Index(block.repeat), kNothing);
-  }
-
-  std::int32_t& Edge(std::int64_t layer, std::int32_t parameter, std::int64_t copy) {
-    return edges_[in_layer_ * Index(layer) + offsets_[Index(parameter)] + Index(copy)];
-  }
-
- private:
-  std::vector<std::size_t> offsets_ = {};
-  std::size_t in_layer_ = 0;
-  std::vector<std::int32_t> edges_ = {};
-};
 
 // Operators of a block, by number: from the first until before the last.
 struct Range {
@@ -215,8 +195,13 @@ void Player::HoldOverTheStep() {
   for (const Tensor& logits : HeldOver().logits) {
     AddHeldBefore(logits, std::min(first_logits_made_ + 1, end));
   }
+  // Products that read one tensor hold one storage.
+  std::vector<std::int32_t> held;
   for (const Tensor& input : held_inputs_) {
-    AddHeldBefore(input, end);
+    if (input.storage != kNothing && std::ranges::find(held, input.storage) == held.end()) {
+      held.push_back(input.storage);
+      AddHeldBefore(input, end);
+    }
   }
 }
 

@@ -75,8 +75,8 @@ TEST(Profile, RefusesAnUnknownImplementation) {
       Message(FindProfile("megatronn")),
       "error: --implementation: unknown implementation \"megatronn\", did you mean "
       "\"megatron\"?\n"
-      "hint: known: pytorch, pytorch-2.1, pytorch-1.13-cpu, pytorch-compile, liger, megatron, "
-      "llm.c, llm.c-r0, llm.c-r2, litgpt\n");
+      "hint: known: pytorch, pytorch-2.1, pytorch-1.13-cpu, pytorch-compile, liger, torchtune, "
+      "torchtune-compile, megatron, llm.c, llm.c-r0, llm.c-r2, litgpt\n");
 }
 
 TEST(Profile, RefusesAttentionThatTheImplementationLacks) {
