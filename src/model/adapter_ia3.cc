@@ -89,12 +89,12 @@ bool ScalesInput(const Adapter& adapter, std::string_view module) {
 
 }  // namespace
 
-Result<void> AddIa3(Network& network, const Adapter& given, std::string_view where) {
-  TRY(const Adapter adapter, Completed(network, given, where));
-  for (const std::string& pattern : given.feedforward) {
+Result<void> AddIa3(Network& network, const Adapter& adapter, std::string_view where) {
+  TRY(const Adapter complete, Completed(network, adapter, where));
+  for (const std::string& pattern : adapter.feedforward) {
     TRY(const std::vector<ChosenModule> named, ChooseModules(network, {&pattern, 1}, where));
   }
-  TRY(const std::vector<ChosenModule> chosen, ChooseModules(network, adapter.targets, where));
+  TRY(const std::vector<ChosenModule> chosen, ChooseModules(network, complete.targets, where));
   for (const auto& [number, module] : chosen) {
     Block& block = network.blocks[number];
     const std::string name = FullName(block, block.first, module.name);
@@ -104,13 +104,13 @@ Result<void> AddIa3(Network& network, const Adapter& given, std::string_view whe
                          .expected = "expected linear layers, as ia3 has no place there",
                          .hint = "train a copy of it: modules=NAME"});
     }
-    const bool input = ScalesInput(adapter, name);
+    const bool input = ScalesInput(complete, name);
     std::vector<std::int64_t> shape = {module.size.out, 1};
     if (input) {
       shape = {1, module.size.in};
     }
-    PutBeside(block, module, {AdapterParameter(adapter, module.name, "ia3_l", std::move(shape))},
-              input ? AdapterForm::kScaledInput : AdapterForm::kScaledOutput, adapter);
+    PutBeside(block, module, {AdapterParameter(complete, module.name, "ia3_l", std::move(shape))},
+              input ? AdapterForm::kScaledInput : AdapterForm::kScaledOutput, complete);
   }
   return {};
 }

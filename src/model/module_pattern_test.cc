@@ -1,8 +1,8 @@
+#include "model/module_pattern.h"
+
 #include <string_view>
 
 #include <gtest/gtest.h>
-
-#include "model/module_pattern.h"
 
 namespace fourpiles {
 namespace {

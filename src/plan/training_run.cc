@@ -253,7 +253,7 @@ Result<Network> NetworkOf(const Fields& row, const std::string& implementation) 
   }
   TRY(const Fields arch, row.Object("arch"));
   TRY_VOID(CheckShapes(arch));
-  const auto text = [&](std::string_view key, std::string otherwise) {
+  const auto text = [&](std::string_view key, const std::string& otherwise) {
     const auto value = arch.OptionalText(key);
     return value && *value ? LowerCase(**value) : otherwise;
   };

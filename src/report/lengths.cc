@@ -1,6 +1,7 @@
 #include "report/lengths.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,11 +51,10 @@ std::string PaddingWords(const TrainingJob& training, const LengthReport& report
   const bool is_max = data.padding == Padding::kMax;
   return fmt::format(
       "Padded to {}: {} of the tokens of a micro-batch of {} are padding in the mean; the memory "
-      "is "
-      "that of the worst.",
+      "is that of the worst.",
       is_max ? fmt::format("{} tokens", PrintGrouped(training.sequence_length))
              : fmt::format("the longest, {} tokens in the mean",
-                           PrintGrouped(static_cast<std::int64_t>(report.mean_longest + 0.5))),
+                           PrintGrouped(std::llround(report.mean_longest))),
       Percent(report.padding_share), training.micro_batch_size);
 }
 
