@@ -76,7 +76,7 @@ TEST(Validate, RowsThatLackAFieldSayWhich) {
        "the prediction passes 2^53, or divides by zero"},
       {R"({"kind": "sglang_vk", "value": 1})",
        "unknown kind \"sglang_vk\", did you mean \"sglang_kv\"?"},
-      {R"({"kind": "llm", "value": 1, "mode": "lora"})", "training runs: not in this version"},
+      {R"({"kind": "llm", "value": 1, "mode": "lora"})", "unknown kind \"llm\""},
       {R"({"kind": "vllm_weights", "value": 1, "unit": "GiB", "model": "x", "dtype_quant": "bf16"})",
        "no model \"x\" in the catalogue"},
   };
