@@ -118,6 +118,26 @@ constexpr std::string_view kShapeFields[] = {
     "mlp",    "norm",   "tied",       "qkv_bias", "qk_norm",           "params",      "note",
     "maxT",   "bias",   "rotary_pct", "dropout",  "parallel_residual", "shared_norm", "softcap"};
 
+// A shape of the wrong kind is none: what stands for an absent one would be another model.
+Result<void> CheckKindsOfShapes(const Fields& arch) {
+  for (const std::string_view key :
+       {"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "maxT"}) {
+    TRY_VOID(arch.OptionalInteger(key, kAnySize));
+  }
+  TRY_VOID(arch.OptionalInteger("params", {1, kLargestAmount}));
+  for (const std::string_view key :
+       {"tied", "qkv_bias", "qk_norm", "bias", "parallel_residual", "shared_norm", "softcap"}) {
+    TRY_VOID(arch.OptionalBool(key));
+  }
+  for (const std::string_view key : {"rotary_pct", "dropout"}) {
+    TRY_VOID(arch.OptionalNumber(key, {0, 1}));
+  }
+  for (const std::string_view key : {"mlp", "norm"}) {
+    TRY_VOID(arch.OptionalText(key));
+  }
+  return {};
+}
+
 Result<void> CheckShapes(const Fields& arch) {
   for (const auto& [key, value] : arch.Members()) {
     if (std::ranges::find(kShapeFields, key) == std::end(kShapeFields)) {
@@ -128,6 +148,11 @@ Result<void> CheckShapes(const Fields& arch) {
     if (!arch.Has(key)) {
       return NotExpressible(fmt::format("no field arch.{}", key));
     }
+  }
+  TRY_VOID(CheckKindsOfShapes(arch));
+  const std::int64_t heads = *arch.Integer("heads", kAnySize);
+  if (!arch.Has("head_dim") && *arch.Integer("hidden", kAnySize) % heads != 0) {
+    return NotExpressible("arch.heads does not divide arch.hidden, and no head_dim is given");
   }
   return {};
 }
@@ -285,6 +310,8 @@ Result<Typed> WordsOf(const Fields& row) {
         return NotExpressible(fmt::format("{}: no word", field));
       }
       TRY_VOID(ApplyWord(typed, field, **text));
+    } else if (field != "attention") {
+      return NotExpressible(fmt::format("no field {}", field));
     }
   }
   TRY_VOID(ApplySpecials(typed, row));
@@ -367,8 +394,8 @@ Result<void> CheckDevices(const Fields& row) {
   if (**devices != 1) {
     return NotExpressible("layouts over several devices are not in this version");
   }
-  const auto usable = row.OptionalBool("usable");
-  if (usable && *usable && !**usable) {
+  TRY(const auto usable, row.OptionalBool("usable"));
+  if (usable && !*usable) {
     return NotExpressible("the row is marked as contradicting itself");
   }
   return {};
@@ -382,6 +409,7 @@ bool IsTrainingRun(const Fields& row) {
 
 Result<TrainingRun> TrainingRunOf(const Fields& row) {
   TRY_VOID(CheckDevices(row));
+  TRY_VOID(row.OptionalText("measures"));
   TRY(Typed typed, WordsOf(row));
   TrainingRun run = {.measures = RunText(row, "measures"), .metric = RunText(row, "metric")};
   run.measures = run.measures.empty() ? "peak" : run.measures;
