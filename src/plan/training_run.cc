@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <map>
 #include <utility>
 
@@ -237,17 +238,43 @@ Json::Object LlamaConfig(const Shapes& of) {
           {"hidden_act", "silu"}};
 }
 
+// A shape that these layers do not have would be another model without saying so.
+Result<void> RefuseOthers(const Shapes& of, std::initializer_list<std::string_view> unread) {
+  const std::int64_t heads = of.Count("heads");
+  for (const std::string_view key : unread) {
+    const bool usual = key == "kv_heads"     ? of.Count(key, heads) == heads
+                       : key == "head_dim"   ? of.Count(key) * heads == of.Count("hidden")
+                       : key == "rotary_pct" ? of.Number(key, 1) == 1
+                       : key == "dropout"    ? of.Number(key, 0) == 0
+                                             : key != "maxT" && !of.Flag(key);
+    if (of.arch.Has(key) && !usual) {
+      return NotExpressible(fmt::format("arch.{} with mlp \"{}\" and norm \"{}\" is not described",
+                                        key, of.mlp, of.norm));
+    }
+  }
+  return {};
+}
+
 Result<Json> ConfigOf(const Shapes& of, const std::string& implementation, bool classifies) {
-  if (implementation == "litgpt") {
+  const bool is_rms = of.norm == "rms" || of.norm == "rms x4";
+  const bool is_gated = of.mlp == "swiglu" || of.mlp == "geglu";
+  if (implementation == "litgpt" && (is_rms || of.norm == "ln") && (is_gated || of.mlp == "gelu")) {
+    TRY_VOID(RefuseOthers(of, {"maxT", "qkv_bias", "qk_norm", "dropout"}));
     return Json(LitGptConfig(of));
   }
   if (of.norm == "ln post" && of.mlp == "gelu") {
+    TRY_VOID(RefuseOthers(of, {"kv_heads", "head_dim", "rotary_pct", "parallel_residual",
+                               "shared_norm", "softcap", "qk_norm"}));
     return Json(BertConfig(of, classifies));
   }
   if (of.norm == "ln" && of.mlp == "gelu" && of.arch.Has("maxT")) {
+    TRY_VOID(RefuseOthers(of, {"kv_heads", "head_dim", "rotary_pct", "parallel_residual",
+                               "shared_norm", "softcap", "qk_norm", "dropout"}));
     return Json(GptConfig(of));
   }
-  if (of.norm.starts_with("rms") && (of.mlp == "swiglu" || of.mlp == "geglu")) {
+  if (is_rms && is_gated) {
+    TRY_VOID(RefuseOthers(
+        of, {"maxT", "rotary_pct", "parallel_residual", "shared_norm", "bias", "dropout"}));
     return Json(LlamaConfig(of));
   }
   return NotExpressible(

@@ -182,6 +182,21 @@ TEST(ValidateTraining, WhatCannotBeExpressedSaysWhy) {
   ExpectReasons(kCases);
 }
 
+TEST(ValidateTraining, ShapesThatTheLayersDoNotHaveSayWhy) {
+  constexpr std::string_view kLlmc = "llmc-124m-b56-activations";
+  constexpr Broken kCases[] = {
+      {R"("tied": true)", R"("tied": true, "rotary_pct": 0.5)", "arch.rotary_pct with"},
+      {R"("tied": true)", R"("tied": true, "maxT": 4096)", "arch.maxT with"},
+      {R"("tied": true)", R"("tied": true, "parallel_residual": true)", "arch.parallel_res"},
+      {R"("tied": true)", R"("tied": true, "kv_heads": 4)", "arch.kv_heads with", kLlmc},
+      {R"("tied": true)", R"("tied": true, "head_dim": 65)", "arch.head_dim with", kLlmc},
+      {R"("bias": true)", R"("bias": true, "qk_norm": true)", "arch.qk_norm with", kLitGpt},
+      {R"("mlp": "gelu")", R"("mlp": "relu")", "are not described", kLitGpt},
+      {R"("norm": "ln")", R"("norm": "scale")", "are not described", kLitGpt}};
+  ExpectReasons(kCases);
+  EXPECT_TRUE(Changed(kLlmc, R"("heads": 12)", R"("heads": 12, "kv_heads": 12)").close);
+}
+
 TEST(ValidateTraining, ShapesThatAreNoneSayWhy) {
   constexpr Broken kCases[] = {
       {R"("layers": 28)", R"("layers": 0)", "layers: 0"},
