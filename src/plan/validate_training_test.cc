@@ -182,6 +182,25 @@ TEST(ValidateTraining, WhatCannotBeExpressedSaysWhy) {
   ExpectReasons(kCases);
 }
 
+TEST(ValidateTraining, KernelsWhoseSizesOrFigureAreNotGivenSayWhy) {
+  constexpr std::string_view kFused = "liger-fused_linear_cross_entropy-liger-full-32768";
+  const Broken cases[] = {
+      {R"("vocab size=4096")", R"("liger")", "no field arch.V", kLiger},
+      {R"("B": 8)", R"("B": "8")", "no fields arch.B", kLiger},
+      {R"("B": 8)", R"("B": 9007199254740993)", "", kLiger},
+      {R"("B": 8, "T": 2048)", R"("B": 4503599627370496, "T": 4503599627370496)", "", kLiger},
+      {R"("H": 4096, )", "", "no field arch.H", kFused},
+      {"B x T=32768", "B x T=-1", "special: ", kFused},
+      {R"("metric": "allocated")", R"("metric": "reserved")", "metric: ", kLiger},
+      {"kernel fwd+bwd peak", "kernel fwd peak", "mode: ", kLiger},
+      {R"("measures": "kernel")", R"("measures": "speed")", "measures: ", kLiger},
+      {R"("usable": true)", R"("usable": false)", "contradicting", kLiger},
+      {R"("precision": "fp32")", R"("precision": "fp3")", "fp3", kLiger},
+      {R"("unit": "MB")", R"("unit": "ms")", "the prediction in bytes", kLiger}};
+  ExpectReasons(cases);
+  EXPECT_FALSE(Changed(kLiger, R"("confidence": "high")", R"("confidence": "low")").judged);
+}
+
 TEST(ValidateTraining, ShapesThatTheLayersDoNotHaveSayWhy) {
   constexpr std::string_view kLlmc = "llmc-124m-b56-activations";
   constexpr Broken kCases[] = {
