@@ -178,11 +178,12 @@ std::string SourcesTable(const Validation& validation) {
   if (sources.empty()) {
     return "";
   }
-  Rows rows = {{"source of compared rows", "rows"}};
+  Rows rows = {{"source", "rows"}};
   for (const Counted& source : sources) {
     rows.push_back({Text(source.key), fmt::format("{}", source.rows)});
   }
-  return "\n## Sources\n\n" + MarkdownRows(rows, {1});
+  return "\n## Sources\n\nWhere the compared figures were published, as the rows name it.\n\n" +
+         MarkdownRows(rows, {1});
 }
 
 }  // namespace
