@@ -11,6 +11,7 @@
 #include "base/nearest_name.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "report/accuracy.h"
 #include "report/validation.h"
 
 namespace fourpiles::cli {
@@ -29,8 +30,11 @@ constexpr Option kOptions[] = {
      .help = "how far a judged row may be off, instead of what its kind asks"},
     {.name = "--kind",
      .value = "KIND",
-     .help = "only rows of this kind: vllm_available",
+     .help = "only rows of this kind: vllm_available, llm",
      .count = Count::kMany},
+    {.name = "--markdown",
+     .help = "print the page of accuracy as Markdown: by metric and source, every row",
+     .count = Count::kFlag},
 };
 
 Result<std::optional<double>> ToleranceOf(const Arguments& arguments) {
@@ -82,7 +86,10 @@ Result<Answer> Run(const Arguments& arguments) {
   TRY_VOID(CheckKinds(choice.kinds, kinds));
   TRY(const std::string text, ReadWholeFile(path, kMostBytes));
   const Validation validation = Validate(text, path, kinds, choice);
-  Answer answer = {.text = ValidationText(validation), .json = ValidationJson(validation)};
+  Answer answer = {.text = arguments.Has("--markdown")
+                               ? AccuracyMarkdown(validation, AccuracyOf(validation))
+                               : ValidationText(validation),
+                   .json = ValidationJson(validation)};
   answer.errors = validation.faults;
   if (answer.errors.size() > kMostFaults) {
     answer.warnings.push_back(
@@ -108,7 +115,8 @@ constexpr Command kValidateCommand = {
     .examples =
         "fourpiles validate ./runs.jsonl\n"
         "fourpiles validate ./runs.jsonl --kind vllm_available --tolerance 1\n"
-        "fourpiles validate ./runs.jsonl --json",
+        "fourpiles validate ./runs.jsonl --json\n"
+        "fourpiles validate ./runs.jsonl --markdown > accuracy.md",
     .options = kOptions,
     .run = Run,
 };

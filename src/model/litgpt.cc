@@ -57,6 +57,12 @@ LitGptLayer ReadLayer(Record& config) {
   layer.gated = !IsOneOf(config, "mlp_class_name", kMlps, 0);
   layer.parallel = config.Flag("parallel_residual", true);
   layer.shared_norm = config.Flag("shared_attention_norm", false);
+  if (layer.shared_norm && !layer.parallel) {
+    config.Refuse("shared_attention_norm",
+                  {.found = "true without parallel_residual",
+                   .expected = "expected one norm for both parts where they stand side by side"});
+    layer.shared_norm = false;  // whose parameter there would not be
+  }
   layer.norms_after = config.Flag("post_attention_norm", false);
   layer.softcap = config.OptionalNumber("attention_logit_softcapping").value_or(0) > 0;
   return layer;

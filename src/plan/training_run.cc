@@ -1,7 +1,9 @@
 #include "plan/training_run.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <initializer_list>
 #include <map>
 #include <utility>
 
@@ -136,6 +138,26 @@ constexpr std::string_view kShapeFields[] = {
     "mlp",    "norm",   "tied",       "qkv_bias", "qk_norm",           "params",      "note",
     "maxT",   "bias",   "rotary_pct", "dropout",  "parallel_residual", "shared_norm", "softcap"};
 
+// A shape of the wrong kind is none: what stands for an absent one would be another model.
+Result<void> CheckKindsOfShapes(const Fields& arch) {
+  for (const std::string_view key :
+       {"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "maxT"}) {
+    TRY_VOID(arch.OptionalInteger(key, kAnySize));
+  }
+  TRY_VOID(arch.OptionalInteger("params", {1, kLargestAmount}));
+  for (const std::string_view key :
+       {"tied", "qkv_bias", "qk_norm", "bias", "parallel_residual", "shared_norm", "softcap"}) {
+    TRY_VOID(arch.OptionalBool(key));
+  }
+  for (const std::string_view key : {"rotary_pct", "dropout"}) {
+    TRY_VOID(arch.OptionalNumber(key, {0, 1}));
+  }
+  for (const std::string_view key : {"mlp", "norm"}) {
+    TRY_VOID(arch.OptionalText(key));
+  }
+  return {};
+}
+
 Result<void> CheckShapes(const Fields& arch) {
   for (const auto& [key, value] : arch.Members()) {
     if (std::ranges::find(kShapeFields, key) == std::end(kShapeFields)) {
@@ -146,6 +168,11 @@ Result<void> CheckShapes(const Fields& arch) {
     if (!arch.Has(key)) {
       return NotExpressible(fmt::format("no field arch.{}", key));
     }
+  }
+  TRY_VOID(CheckKindsOfShapes(arch));
+  const std::int64_t heads = *arch.Integer("heads", kAnySize);
+  if (!arch.Has("head_dim") && *arch.Integer("hidden", kAnySize) % heads != 0) {
+    return NotExpressible("arch.heads does not divide arch.hidden, and no head_dim is given");
   }
   return {};
 }
@@ -230,17 +257,43 @@ Json::Object LlamaConfig(const Shapes& of) {
           {"hidden_act", "silu"}};
 }
 
+// A shape that these layers do not have would be another model without saying so.
+Result<void> RefuseOthers(const Shapes& of, std::initializer_list<std::string_view> unread) {
+  const std::int64_t heads = of.Count("heads");
+  for (const std::string_view key : unread) {
+    const bool usual = key == "kv_heads"     ? of.Count(key, heads) == heads
+                       : key == "head_dim"   ? of.Count(key) * heads == of.Count("hidden")
+                       : key == "rotary_pct" ? of.Number(key, 1) == 1
+                       : key == "dropout"    ? of.Number(key, 0) == 0
+                                             : key != "maxT" && !of.Flag(key);
+    if (of.arch.Has(key) && !usual) {
+      return NotExpressible(fmt::format("arch.{} with mlp \"{}\" and norm \"{}\" is not described",
+                                        key, of.mlp, of.norm));
+    }
+  }
+  return {};
+}
+
 Result<Json> ConfigOf(const Shapes& of, const std::string& implementation, bool classifies) {
-  if (implementation == "litgpt") {
+  const bool is_rms = of.norm == "rms" || of.norm == "rms x4";
+  const bool is_gated = of.mlp == "swiglu" || of.mlp == "geglu";
+  if (implementation == "litgpt" && (is_rms || of.norm == "ln") && (is_gated || of.mlp == "gelu")) {
+    TRY_VOID(RefuseOthers(of, {"maxT", "qkv_bias", "qk_norm", "dropout"}));
     return Json(LitGptConfig(of));
   }
   if (of.norm == "ln post" && of.mlp == "gelu") {
+    TRY_VOID(RefuseOthers(of, {"kv_heads", "head_dim", "rotary_pct", "parallel_residual",
+                               "shared_norm", "softcap", "qk_norm"}));
     return Json(BertConfig(of, classifies));
   }
   if (of.norm == "ln" && of.mlp == "gelu" && of.arch.Has("maxT")) {
+    TRY_VOID(RefuseOthers(of, {"kv_heads", "head_dim", "rotary_pct", "parallel_residual",
+                               "shared_norm", "softcap", "qk_norm", "dropout"}));
     return Json(GptConfig(of));
   }
-  if (of.norm.starts_with("rms") && (of.mlp == "swiglu" || of.mlp == "geglu")) {
+  if (is_rms && is_gated) {
+    TRY_VOID(RefuseOthers(
+        of, {"maxT", "rotary_pct", "parallel_residual", "shared_norm", "bias", "dropout"}));
     return Json(LlamaConfig(of));
   }
   return NotExpressible(
@@ -303,6 +356,8 @@ Result<Typed> WordsOf(const Fields& row) {
         return NotExpressible(fmt::format("{}: no word", field));
       }
       TRY_VOID(ApplyWord(typed, field, **text));
+    } else if (field != "attention") {
+      return NotExpressible(fmt::format("no field {}", field));
     }
   }
   TRY_VOID(ApplySpecials(typed, row));
@@ -392,8 +447,8 @@ Result<void> CheckDevices(const Fields& row) {
   if (**devices != 1) {
     return NotExpressible("layouts over several devices are not in this version");
   }
-  const auto usable = row.OptionalBool("usable");
-  if (usable && *usable && !**usable) {
+  TRY(const auto usable, row.OptionalBool("usable"));
+  if (usable && !*usable) {
     return NotExpressible("the row is marked as contradicting itself");
   }
   return {};
@@ -407,6 +462,7 @@ bool IsTrainingRun(const Fields& row) {
 
 Result<TrainingRun> TrainingRunOf(const Fields& row) {
   TRY_VOID(CheckDevices(row));
+  TRY_VOID(row.OptionalText("measures"));
   TRY(Typed typed, WordsOf(row));
   TrainingRun run = {.measures = RunText(row, "measures"), .metric = RunText(row, "metric")};
   run.measures = run.measures.empty() ? "peak" : run.measures;

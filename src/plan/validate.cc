@@ -56,13 +56,6 @@ bool ExactAtPrint(const Judgement& judgement) {
   return std::abs(value - judgement.measured) <= HalfUnit(judgement.measured, 0) + slack;
 }
 
-double ErrorOf(double predicted, double measured) {
-  if (measured == 0) {
-    return predicted == 0 ? 0 : std::copysign(1.0, predicted);
-  }
-  return (predicted - measured) / std::abs(measured);
-}
-
 bool WithinBand(const Judgement& judgement) {
   const auto& band = judgement.prediction.band;
   const double half = HalfUnit(judgement.measured, 0);
@@ -70,7 +63,7 @@ bool WithinBand(const Judgement& judgement) {
 }
 
 bool IsClose(const Judgement& judgement) {
-  const double error = std::abs(ErrorOf(judgement.prediction.value, judgement.measured));
+  const double error = std::abs(RelativeError(judgement.prediction.value, judgement.measured));
   switch (judgement.closeness) {
     case Closeness::kShown:
       return true;
@@ -133,9 +126,10 @@ Result<Prediction> Predicted(std::span<const RunKind> kinds, const Fields& field
 // Who measured it: "Lightning-AI/litgpt" of "repo Lightning-AI/litgpt
 // tutorials/resource-tables.md".
 std::string SourceName(std::string_view source) {
-  constexpr std::string_view kRepository = "repo ";
-  if (source.starts_with(kRepository)) {
-    source.remove_prefix(kRepository.size());
+  for (const std::string_view prefix : {"repo ", "github "}) {
+    if (source.starts_with(prefix)) {
+      source.remove_prefix(prefix.size());
+    }
   }
   return std::string(source.substr(0, source.find_first_of(" ,;(")));
 }
@@ -146,12 +140,13 @@ Result<ValidatedRun> RunOf(const Fields& fields) {
   ValidatedRun run = {.id = RunText(fields, "id"),
                       .kind = RunText(fields, "kind"),
                       .source = RunText(fields, "source"),
+                      .metric = RunText(fields, "metric"),
+                      .measures = RunText(fields, "measures"),
+                      .confidence = RunText(fields, "confidence"),
                       .unit = RunText(fields, "unit"),
                       .measured = measured};
-  run.group = run.kind;
-  if (const std::string metric = RunText(fields, "metric"); !metric.empty()) {
-    run.group = fmt::format("{} {}", metric, SourceName(run.source));
-  }
+  run.measured_by = SourceName(run.source);
+  run.group = run.metric.empty() ? run.kind : fmt::format("{} {}", run.metric, run.measured_by);
   // A log's "GB" that is 2^30 bytes.
   if (const std::string meant = RunText(fields, "unit_is"); !meant.empty()) {
     run.unit = meant;
@@ -169,7 +164,6 @@ void Compare(ValidatedRun& run, const Fields& fields, std::span<const RunKind> k
     run.reason = text.where.empty() ? text.found : text.where + ": " + text.found;
     return;
   }
-  const std::string confidence = RunText(fields, "confidence");
   const Closeness closeness = prediction->closeness.value_or(kind->closeness);
   run.judged = closeness != Closeness::kShown;
   run.unit = prediction->means_unit.empty() ? run.unit : prediction->means_unit;
@@ -178,10 +172,11 @@ void Compare(ValidatedRun& run, const Fields& fields, std::span<const RunKind> k
   const Judgement judgement = {.measured = run.measured,
                                .prediction = *prediction,
                                .closeness = closeness,
-                               .unsure = confidence == "medium" || confidence == "low"};
+                               .unsure = run.confidence == "medium" || run.confidence == "low"};
   run.predicted = prediction->value;
-  run.error = ErrorOf(prediction->value, run.measured);
+  run.error = RelativeError(prediction->value, run.measured);
   run.exact = ExactAtPrint(judgement);
+  run.in_band = WithinBand(judgement);
   run.close = choice.tolerance && run.judged ? std::abs(run.error) <= *choice.tolerance
                                              : IsClose(judgement);
 }
@@ -253,6 +248,13 @@ void AddLine(Validation& validation, std::string_view line, const std::string& w
 }
 
 }  // namespace
+
+double RelativeError(double predicted, double measured) {
+  if (measured == 0) {
+    return predicted == 0 ? 0 : std::copysign(1.0, predicted);
+  }
+  return (predicted - measured) / std::abs(measured);
+}
 
 Validation Validate(std::string_view text, std::string_view where, std::span<const RunKind> kinds,
                     const ValidationChoice& choice) {

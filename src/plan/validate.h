@@ -72,16 +72,22 @@ struct ValidatedRun {
   // Whose summary it is in: its kind; of training its metric and who measured it.
   std::string group = {};
   std::string source = {};
+  std::string measured_by = {};  // "Lightning-AI/litgpt", of the source
+  // Of training, as the row has them.
+  std::string metric = {};
+  std::string measures = {};
+  std::string confidence = {};
   std::string unit = {};  // of both figures: the row's own
   double measured = 0;
   std::optional<double> predicted = {};  // none: the row is not expressible
   std::string reason = {};               // why
   std::optional<PrintedRange> band = {};
   std::vector<NamedFigure> published = {};
-  double error = 0;     // predicted ÷ measured − 1
-  bool exact = false;   // equal at the printed digits
-  bool judged = false;  // its kind is not only shown
-  bool close = false;   // as close as its kind asks
+  double error = 0;      // predicted ÷ measured − 1
+  bool exact = false;    // equal at the printed digits
+  bool judged = false;   // its kind is not only shown
+  bool close = false;    // as close as its kind asks
+  bool in_band = false;  // the measured figure lies in the band; false without one
 };
 
 // Over the rows of one kind, or over all.
@@ -111,6 +117,9 @@ struct ValidationChoice {
   // A judged row is off beyond this relative error, instead of by its kind's closeness.
   std::optional<double> tolerance = {};
 };
+
+// Predicted ÷ measured − 1.
+double RelativeError(double predicted, double measured);
 
 // Reads a text of one JSON object a line; empty lines are passed over. `where` names it in errors.
 Validation Validate(std::string_view text, std::string_view where, std::span<const RunKind> kinds,

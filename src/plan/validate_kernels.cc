@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/try.h"
 #include "plan/validate_fields.h"
 #include "plan/validate_training.h"
@@ -19,9 +20,9 @@ namespace {
 struct KernelRun {
   bool liger = false;
   bool with_output_layer = false;
-  std::int64_t tokens = 1;
-  std::int64_t hidden_size = 1;
-  std::int64_t vocabulary = 1;
+  std::int64_t tokens = 0;  // 0: the row does not say
+  std::int64_t hidden_size = 0;
+  std::int64_t vocabulary = 0;
   NumberFormat format = {};
 };
 
@@ -53,7 +54,39 @@ Result<void> ReadSpecials(KernelRun& run, const Fields& row) {
   return {};
 }
 
+// What the figure is of: anything else is not what is played here.
+Result<void> CheckFigure(const Fields& row) {
+  struct Wanted {
+    std::string_view field;
+    std::string_view word;
+  };
+  constexpr Wanted kWanted[] = {
+      {"mode", "kernel fwd+bwd peak"}, {"metric", "allocated"}, {"measures", "kernel"}};
+  for (const auto& [field, word] : kWanted) {
+    if (const std::string text = RunText(row, field); text != word) {
+      return NotExpressible(fmt::format("{}: \"{}\" of a kernel is not \"{}\"", field, text, word));
+    }
+  }
+  TRY(const auto usable, row.OptionalBool("usable"));
+  if (usable && !*usable) {
+    return NotExpressible("the row is marked as contradicting itself");
+  }
+  return {};
+}
+
+Result<void> CheckSizes(const KernelRun& run) {
+  if (run.tokens == 0) {
+    return NotExpressible("no fields arch.B and arch.T, or \"B x T=\" in special");
+  }
+  if (run.vocabulary == 0) {
+    return NotExpressible("no field arch.V, or \"vocab size=\" in special");
+  }
+  return run.hidden_size == 0 && run.with_output_layer ? NotExpressible("no field arch.H")
+                                                       : Result<void>();
+}
+
 Result<KernelRun> KernelRunOf(const Fields& row) {
+  TRY_VOID(CheckFigure(row));
   KernelRun run;
   const std::string model = RunText(row, "model");
   run.with_output_layer = model == "fused_linear_cross_entropy kernel";
@@ -65,10 +98,15 @@ Result<KernelRun> KernelRunOf(const Fields& row) {
                                     ? std::string_view(precision).substr(6)
                                     : std::string_view(precision);
   TRY(run.format, FindFormat(name));
-  run.tokens = CountOr(row, {"B"}, 1) * CountOr(row, {"T"}, 1);
-  run.hidden_size = CountOr(row, {"H"}, 1);
-  run.vocabulary = CountOr(row, {"V"}, 1);
+  const Checked tokens = Checked(CountOr(row, {"B"}, 0)) * CountOr(row, {"T"}, 0);
+  if (!tokens.ok()) {
+    return NotExpressible("arch.B × arch.T passes 2^53");
+  }
+  run.tokens = tokens.value();
+  run.hidden_size = CountOr(row, {"H"}, 0);
+  run.vocabulary = CountOr(row, {"V"}, 0);
   TRY_VOID(ReadSpecials(run, row));
+  TRY_VOID(CheckSizes(run));
   return run;
 }
 
@@ -142,10 +180,12 @@ Result<Prediction> PredictKernelRun(const Fields& row) {
     UseUncastLoss(profile);
   }
   TRY(const Tape tape, Play(part, profile));
-  return Prediction{.value = static_cast<double>(PeakOf(tape, Place::kDevice).bytes.value()),
-                    .unit = "bytes",
-                    .closeness = Closeness::kBand,
-                    .means_unit = "MiB"};
+  return Prediction{
+      .value = static_cast<double>(PeakOf(tape, Place::kDevice).bytes.value()),
+      .unit = "bytes",
+      .closeness = RunText(row, "confidence") == "low" ? Closeness::kShown : Closeness::kBand,
+      // torch.cuda.max_memory_allocated() / 2**20 (benchmark/scripts/utils.py).
+      .means_unit = RunText(row, "unit") == "MB" ? "MiB" : ""};
 }
 
 }  // namespace fourpiles

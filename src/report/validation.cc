@@ -1,5 +1,6 @@
 #include "report/validation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -22,8 +23,30 @@ std::string Figure(double value) {
                                                               : fmt::format("{:.6g}", value);
 }
 
+// "allocated litgpt" of "allocated Lightning-AI/litgpt": whose repository it is takes much room.
+std::string ShortGroup(const std::string& group) {
+  const std::size_t space = group.find(' ');
+  const std::size_t slash = group.rfind('/');
+  const bool has_owner = space != std::string::npos && slash != std::string::npos && slash > space;
+  return EscapeForTerminal(has_owner ? group.substr(0, space + 1) + group.substr(slash + 1)
+                                     : group);
+}
+
+// Groups of one metric stand together, in the order in which it first comes.
+std::vector<ValidationSummary> ByMetric(const std::vector<ValidationSummary>& groups) {
+  const auto metric = [](const ValidationSummary& group) {
+    return group.kind.substr(0, group.kind.find(' '));
+  };
+  std::vector<ValidationSummary> sorted;
+  for (const ValidationSummary& group : groups) {
+    const auto last = std::ranges::find(sorted.rbegin(), sorted.rend(), metric(group), metric);
+    sorted.insert(last.base() == sorted.begin() ? sorted.end() : last.base(), group);
+  }
+  return sorted;
+}
+
 std::vector<std::string> SummaryRow(const ValidationSummary& summary) {
-  std::vector<std::string> row = {EscapeForTerminal(summary.kind), fmt::format("{}", summary.rows),
+  std::vector<std::string> row = {ShortGroup(summary.kind), fmt::format("{}", summary.rows),
                                   fmt::format("{}", summary.compared)};
   if (summary.compared != 0) {
     row.insert(row.end(), {fmt::format("{}", summary.exact), Percent(summary.median_absolute_error),
@@ -38,7 +61,7 @@ std::vector<std::string> SummaryRow(const ValidationSummary& summary) {
 std::string KindsText(const Validation& validation) {
   std::vector<std::vector<std::string>> rows = {
       {"kind", "rows", "compared", "exact", "median", "worst", "within 5 %", "under", "off"}};
-  for (const ValidationSummary& summary : validation.kinds) {
+  for (const ValidationSummary& summary : ByMetric(validation.kinds)) {
     rows.push_back(SummaryRow(summary));
   }
   rows.push_back(SummaryRow(validation.judged));
@@ -51,8 +74,8 @@ std::string OffText(const Validation& validation) {
       {"off", "kind", "predicted", "measured", "unit", "error"}};
   for (const ValidatedRun& run : validation.rows) {
     if (run.predicted && run.judged && !run.close) {
-      rows.push_back({EscapeForTerminal(run.id), EscapeForTerminal(run.kind),
-                      Figure(*run.predicted), Figure(run.measured), EscapeForTerminal(run.unit),
+      rows.push_back({EscapeForTerminal(run.id), ShortGroup(run.group), Figure(*run.predicted),
+                      Figure(run.measured), EscapeForTerminal(run.unit),
                       fmt::format("{:+.3f} %", 100 * run.error)});
     }
   }
@@ -91,10 +114,23 @@ Json SummaryJson(const ValidationSummary& summary) {
   return json;
 }
 
+Json BandJson(const std::optional<PrintedRange>& band) {
+  return band ? Json(Json::Object{{"low", band->low}, {"high", band->high}}) : Json(nullptr);
+}
+
+Json PublishedJson(const std::vector<NamedFigure>& published) {
+  Json::Object json;
+  for (const NamedFigure& figure : published) {
+    json.emplace_back(figure.name, figure.value);
+  }
+  return json;
+}
+
 Json RowJson(const ValidatedRun& run) {
   const bool compared = run.predicted.has_value();
   return Json::Object{{"id", run.id},
                       {"kind", run.kind},
+                      {"group", run.group},
                       {"predicted", compared ? Json(*run.predicted) : Json(nullptr)},
                       {"measured", run.measured},
                       {"unit", run.unit},
@@ -103,7 +139,9 @@ Json RowJson(const ValidatedRun& run) {
                       {"reason", compared ? Json(nullptr) : Json(run.reason)},
                       {"exact", compared ? Json(run.exact) : Json(nullptr)},
                       {"judged", run.judged},
-                      {"close", compared ? Json(run.close) : Json(nullptr)}};
+                      {"close", compared ? Json(run.close) : Json(nullptr)},
+                      {"band", BandJson(run.band)},
+                      {"published", PublishedJson(run.published)}};
 }
 
 }  // namespace

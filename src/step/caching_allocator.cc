@@ -48,12 +48,18 @@ struct Block {
   bool is_free = false;
 };
 
+// The whole of a segment, where segments cannot grow.
+bool IsSegment(const Block& block) {
+  return block.previous == kNone && block.next == kNone;
+}
+
 struct Pool {
   std::int64_t page = 0;       // by which an expandable segment grows
   std::int64_t remainder = 0;  // the least that is split off a block
   // Free blocks, by size and then address.
   std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> free = {};
-  std::int32_t last = kNone;  // the last block of its expandable segment
+  std::int64_t free_segments = 0;  // how many of them are whole segments
+  std::int32_t last = kNone;       // the last block of its expandable segment
 };
 
 class Allocator {
@@ -115,11 +121,13 @@ std::int32_t Allocator::Add(const Block& block) {
 
 void Allocator::SetFree(Pool& pool, std::int32_t block) {
   At(block).is_free = true;
+  pool.free_segments += IsSegment(At(block)) ? 1 : 0;
   pool.free.emplace(std::pair(At(block).bytes, At(block).address), block);
 }
 
 void Allocator::Take(Pool& pool, std::int32_t block) {
   At(block).is_free = false;
+  pool.free_segments -= IsSegment(At(block)) ? 1 : 0;
   pool.free.erase({At(block).bytes, At(block).address});
 }
 
@@ -149,14 +157,16 @@ void Allocator::Reserve(std::int64_t bytes) {
   peaks_.reserved = std::max(peaks_.reserved, Bytes(reserved_));
 }
 
-// release_cached_blocks: a free block without neighbours is a whole segment.
+// release_cached_blocks. A job far beyond its device comes here at every segment, mostly for
+// nothing.
 void Allocator::ReleaseSegments(Pool& pool) {
-  if (settings_.expandable_segments) {
+  if (settings_.expandable_segments || pool.free_segments == 0) {
     return;
   }
+  pool.free_segments = 0;
   std::erase_if(pool.free, [&](const auto& entry) {
     const Block& block = At(entry.second);
-    if (block.previous != kNone || block.next != kNone) {
+    if (!IsSegment(block)) {
       return false;
     }
     reserved_ -= block.bytes;
