@@ -46,11 +46,14 @@ TEST(AdapterSetting, SaysWhatIsWrong) {
        "bitfit, ln, none, as in lora:rank=16,targets=all-linear,dropout=0.05"},
       {"lora:rnk=8",
        "--adapter | unknown key \"rnk\" | did you mean \"rank\"? | known: rank, "
-       "targets, modules, dropout, alpha"},
-      {"lora:", "--adapter | unknown key \"\" |  | known: rank, targets, modules, dropout, alpha"},
+       "targets, modules, dropout, alpha, format"},
+      {"lora:",
+       "--adapter | unknown key \"\" |  | known: rank, targets, modules, dropout, alpha, format"},
       {"ia3:rank=8",
-       "--adapter | ia3 has no rank | expected what it has | known: targets, feedforward, modules"},
-      {"prompt:rank=8", "--adapter | prompt has no rank | expected what it has | known: tokens"},
+       "--adapter | ia3 has no rank | expected what it has | known: targets, feedforward, modules, "
+       "format"},
+      {"prompt:rank=8",
+       "--adapter | prompt has no rank | expected what it has | known: tokens, format"},
       {"prompt:tokens=0",
        "--adapter: tokens | \"0\" is out of range | expected a whole number from 1 to 1048576 | "},
       {"lora:modules=",

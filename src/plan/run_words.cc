@@ -20,6 +20,7 @@ constexpr RunWord kWords[] = {
      "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
     {"source", "pytorch/ao", "implementation=torchtune"},
     {"source", "llm.c", "implementation=llm.c"},
+    {"source", "huggingface/transformers", "implementation=pytorch @unit=MiB"},
     {"source", "huggingface/peft", "implementation=pytorch @targets=q_proj+v_proj"},
     {"source", "huggingface/", "implementation=pytorch"},
     {"source", "qwenlm/qwen", "implementation=pytorch"},

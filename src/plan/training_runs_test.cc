@@ -158,6 +158,7 @@ TEST(TrainingRuns, TorchtunesAdaptersAsMeasured) {
 TEST(TrainingRuns, TargetsAreReadFromTheWholePhrase) {
   constexpr std::string_view kRow = R"({"kind": "llm", "metric": "allocated", "unit": "GiB",
       "source": "repo pytorch/torchtune README.md", "mode": "lora", "precision": "bf16",
+      "optimizer": "AdamW", "recompute": "full", "attention": "sdpa flash", "special": [],
       "arch": {"layers": 28, "hidden": 3072, "heads": 24, "kv_heads": 8, "ffn": 8192,
                "vocab": 128256, "mlp": "swiglu", "norm": "rms", "tied": true},
       "seq": 4096, "micro_batch": 2, "devices": 1,

@@ -71,12 +71,12 @@ std::string Message(const Result<T>& result) {
 }
 
 TEST(Profile, RefusesAnUnknownImplementation) {
-  EXPECT_EQ(
-      Message(FindProfile("megatronn")),
-      "error: --implementation: unknown implementation \"megatronn\", did you mean "
-      "\"megatron\"?\n"
-      "hint: known: pytorch, pytorch-2.1, pytorch-1.13-cpu, pytorch-compile, liger, torchtune, "
-      "torchtune-compile, megatron, llm.c, llm.c-r0, llm.c-r2, litgpt\n");
+  EXPECT_EQ(Message(FindProfile("megatronn")),
+            "error: --implementation: unknown implementation \"megatronn\", did you mean "
+            "\"megatron\"?\n"
+            "hint: known: pytorch, pytorch-2.1, pytorch-1, pytorch-1.13-cpu, pytorch-compile, "
+            "liger, torchtune, "
+            "torchtune-compile, megatron, llm.c, llm.c-r0, llm.c-r2, litgpt\n");
 }
 
 TEST(Profile, RefusesAttentionThatTheImplementationLacks) {
