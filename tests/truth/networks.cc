@@ -438,8 +438,8 @@ Network NetworkOf(const Row& row) {
     return network;
   }
   Adapter adapter = {.rank = *lora->Find("r")->AsInteger(),
-                         .float32 = row.Setting("lora_dtype") == "fp32",
-                         .dropout = row.Positive("lora_dropout") ? 0.1 : 0};
+                     .float32 = row.Setting("lora_dtype") == "fp32",
+                     .dropout = row.Positive("lora_dropout") ? 0.1 : 0};
   for (const Json& target : *lora->Find("targets")->AsArray()) {
     adapter.targets.push_back(*target.AsString());
   }
