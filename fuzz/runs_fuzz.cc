@@ -28,8 +28,8 @@ void CheckRow(const ValidatedRun& run) {
 }
 
 void Read(std::string_view text) {
-  static const std::vector<RunKind> kKinds = Kinds();
-  const Validation validation = Validate(text, "x", kKinds, {});
+  static const std::vector<RunKind> kinds = Kinds();
+  const Validation validation = Validate(text, "x", kinds, {});
   for (const ErrorText& fault : validation.faults) {
     CHECK(fault.where.starts_with("x: line ") && !fault.found.empty());
   }

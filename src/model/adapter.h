@@ -28,7 +28,11 @@ enum class AdapterKind {
 
 struct Adapter {
   AdapterKind kind = AdapterKind::kLora;
-  std::int64_t rank = 8;  // of the kinds with matrices of low rank
+  // Kept in float32 whatever the recipe's format, as peft does (get_peft_model,
+  // autocast_adapter_dtype).
+  bool float32 = true;
+  bool format_is_chosen = false;  // else it is the implementation's
+  std::int64_t rank = 8;          // of the kinds with matrices of low rank
   // Patterns of names (module_pattern.h) of the modules that get one; empty: the kind's own choice,
   // for kinds of low rank every linear layer but the output layer, as peft's "all-linear" has it.
   // kAllLinear stands for these beside others.
@@ -40,10 +44,6 @@ struct Adapter {
   // of the original, as autocast_adapter_dtype casts the layers of tuners alone).
   std::vector<std::string> modules = {};
   std::int64_t tokens = 20;  // of kPrompt and kPrefix
-  // Kept in float32 whatever the recipe's format, as peft does (get_peft_model,
-  // autocast_adapter_dtype).
-  bool float32 = true;
-  bool format_is_chosen = false;  // else it is the implementation's
   double dropout = 0;  // the probability; the input of the matrices has dropout where it is not 0
 };
 

@@ -437,8 +437,8 @@ Network NetworkOf(const Row& row) {
   if (lora == nullptr || lora->IsNull()) {
     return network;
   }
-  Adapter adapter = {.rank = *lora->Find("r")->AsInteger(),
-                     .float32 = row.Setting("lora_dtype") == "fp32",
+  Adapter adapter = {.float32 = row.Setting("lora_dtype") == "fp32",
+                     .rank = *lora->Find("r")->AsInteger(),
                      .dropout = row.Positive("lora_dropout") ? 0.1 : 0};
   for (const Json& target : *lora->Find("targets")->AsArray()) {
     adapter.targets.push_back(*target.AsString());

@@ -1,0 +1,15 @@
+#pragma once
+
+// The shapes of a measured run, its "arch", as a network.
+
+#include <string>
+
+#include "base/json_fields.h"
+#include "model/network.h"
+
+namespace fourpiles {
+
+// As the implementation builds it. Error: what keeps the shapes from being expressed.
+Result<Network> NetworkOfRun(const Fields& row, const std::string& implementation);
+
+}  // namespace fourpiles
