@@ -54,6 +54,10 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
                        " keeps other states for matrices than for vectors, and a bare parameter "
                        "count says nothing of shapes: it is counted as one vector");
   }
+  if (job.training.expandable_segments && !KnowsSurroundings(job)) {
+    warnings.emplace_back(
+        "--expandable-segments changes nothing without a device of NVIDIA's by its name");
+  }
   if (job.training.zero == 0 && job.devices > 1) {
     warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3");
   }

@@ -204,12 +204,18 @@ Result<Json> ConfigOf(const Shapes& of, const std::string& implementation, bool 
   }
   if (of.norm == "ln" && of.mlp == "gelu" && of.arch.Has("maxT")) {
     TRY_VOID(RefuseOthers(of, {"kv_heads", "head_dim", "rotary_pct", "parallel_residual",
-                               "shared_norm", "softcap", "qk_norm", "dropout"}));
+                               "shared_norm", "softcap", "qk_norm", "qkv_bias", "dropout"}));
+    if ((of.arch.Has("tied") && !of.Flag("tied")) || (of.arch.Has("bias") && !of.Flag("bias"))) {
+      return NotExpressible("GPT-2 without biases, or with an output layer of its own");
+    }
     return Json(GptConfig(of));
   }
   if (is_rms && is_gated) {
     TRY_VOID(RefuseOthers(
         of, {"maxT", "rotary_pct", "parallel_residual", "shared_norm", "bias", "dropout"}));
+    if (of.norm == "rms") {
+      TRY_VOID(RefuseOthers(of, {"softcap"}));
+    }
     return Json(LlamaConfig(of));
   }
   return NotExpressible(

@@ -135,6 +135,10 @@ constexpr Setting kSettings[] = {
     {"devices", "", "N",
      "how many devices (default: tensor × pipeline parallel); what they share is cut over them",
      kPlace, kServing},
+    {"later-batches", "", "KIND",
+     "alike, or shorter: the batch before may have been as long, so that what is held from one to "
+     "the next counts, or not (default alike)",
+     kStep, kTraining},
     {"expandable-segments", "", "",
      "PyTorch's allocator has one segment that grows (PYTORCH_CUDA_ALLOC_CONF)", kPlace, kTraining},
     {"zero", "", "0..3", "shard optimizer state, gradients, weights over the devices", kPlace,

@@ -1,7 +1,6 @@
 #include "plan/training_run.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 
@@ -9,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/try.h"
+#include "plan/run_notes.h"
 #include "plan/run_shapes.h"
 #include "plan/run_words.h"
 #include "plan/validate_fields.h"
@@ -61,55 +61,27 @@ void ApplyPhrase(Typed& typed, std::string_view field, std::string_view text) {
   }
 }
 
-// The number behind "r=" in a note.
-void ApplyRank(Typed& typed, std::string_view notes) {
-  for (std::size_t at = notes.find("r="); at != std::string_view::npos;
-       at = notes.find("r=", at + 1)) {
-    std::size_t end = at + 2;
-    while (end < notes.size() && notes[end] >= '0' && notes[end] <= '9') {
-      ++end;
-    }
-    const bool begins = at == 0 || notes[at - 1] == ' ';
-    if (begins && end > at + 2) {
-      typed.insert_or_assign("@rank", std::string(notes.substr(at + 2, end - at - 2)));
-      return;
-    }
-  }
-}
-
-void ApplyAccumulation(Typed& typed, std::string_view notes) {
-  constexpr std::string_view kPhrase = "grad accumulation ";
-  const std::size_t at = notes.find(kPhrase);
-  if (at == std::string_view::npos) {
-    return;
-  }
-  const std::string_view rest = notes.substr(at + kPhrase.size());
-  const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
-  const bool divided = rest.substr(digits).starts_with("/mb");
-  if (digits > 0 && !divided) {
-    typed.insert_or_assign("gradient-accumulation", std::string(rest.substr(0, digits)));
-  }
-}
-
-// "CUDA context 1343 MB before any tensor", of 2^20 bytes each as nvidia-smi counts.
-std::optional<Bytes> ContextOf(std::string_view notes) {
-  constexpr std::string_view kPhrase = "CUDA context ";
-  const std::size_t at = notes.find(kPhrase);
-  if (at == std::string_view::npos) {
-    return std::nullopt;
-  }
-  const std::string_view rest = notes.substr(at + kPhrase.size());
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
-  constexpr std::int64_t kMost = 1 << 20;
-  const std::string_view unit = rest.substr(static_cast<std::size_t>(end - rest.data()));
-  if (error != std::errc() || count < 0 || count > kMost || !unit.starts_with(" MB")) {
-    return std::nullopt;
-  }
-  return Bytes(count << 20);
-}
-
 // --- Words ---
+
+bool IsChunkedLoss(std::string_view special) {
+  return LowerCase(special).starts_with("chunked ce");
+}
+
+// "chunked CE", "chunked CE 8", "chunked CE (8)": of 8 chunks, torchtune's default, or so many.
+Result<void> ApplyChunkedLoss(Typed& typed, std::string_view special) {
+  constexpr std::string_view kWord = "chunked ce";
+  std::string chunks;
+  for (const char c : special.substr(kWord.size())) {
+    const bool is_digit = '0' <= c && c <= '9';
+    if (!is_digit && c != ' ' && c != '(' && c != ')') {
+      return NotExpressible(
+          fmt::format("special: \"{}\" is not in the vocabulary", LowerCase(special)));
+    }
+    chunks += is_digit ? std::string(1, c) : "";
+  }
+  typed.insert_or_assign("loss", "chunked:" + (chunks.empty() ? "8" : chunks));
+  return {};
+}
 
 Result<void> ApplySpecials(Typed& typed, const Fields& row) {
   if (!row.Has("special")) {
@@ -117,7 +89,8 @@ Result<void> ApplySpecials(Typed& typed, const Fields& row) {
   }
   TRY(const auto specials, row.Texts("special"));
   for (const std::string_view special : specials) {
-    TRY_VOID(ApplyWord(typed, "special", special));
+    TRY_VOID(IsChunkedLoss(special) ? ApplyChunkedLoss(typed, special)
+                                    : ApplyWord(typed, "special", special));
   }
   return {};
 }
@@ -143,64 +116,74 @@ Result<Typed> WordsOf(const Fields& row) {
   }
   TRY_VOID(ApplySpecials(typed, row));
   const std::string notes = RunText(row, "notes");
-  ApplyRank(typed, notes);
-  ApplyAccumulation(typed, LowerCase(notes));
-  for (const std::string_view field :
-       {"version", "notes", "dropout", "tokens", "batches", "unit"}) {
+  for (const std::string_view field : {"version", "notes", "batches", "unit"}) {
     ApplyPhrase(typed, field, notes);
   }
   if (const std::string device = RunText(row, "device_type"); !device.empty()) {
-    ApplyPhrase(typed, "device_type", "");
-    if (const RunWord* word = FindRunWord("device_type", device)) {
-      Apply(typed, word->means);
+    const RunWord* word = FindRunWord("device_type", device);
+    if (word == nullptr && RunText(row, "metric") != "allocated") {
+      return NotExpressible(fmt::format("device_type: \"{}\" is not in the vocabulary", device));
     }
+    Apply(typed, word == nullptr ? "" : word->means);
   }
   return typed;
 }
 
-// "lora:rank=8,targets=q_proj+v_proj,dropout=0.05", of the kinds that take such keys.
-void SetAdapter(Typed& typed) {
+// "lora:rank=8,targets=q_proj+v_proj,dropout=0.05": of a kind the keys that it takes, from the
+// notes before the program's own.
+void SetAdapter(Typed& typed, const RunNotes& notes) {
   const std::string kind = TakeOr(typed, "@adapter", "");
-  const std::string rank = TakeOr(typed, "@rank", "");
-  const std::string targets = TakeOr(typed, "@targets", "");
-  const std::string dropout = TakeOr(typed, "@dropout", "");
-  const std::string modules = TakeOr(typed, "@modules", "");
+  const std::string usual = TakeOr(typed, "@rank", "");
+  const std::pair<std::string_view, std::string> parts[] = {
+      {"rank", notes.rank.empty() && kind != "vera" ? usual : notes.rank},
+      {"targets", TakeOr(typed, "@targets", "")},
+      {"modules", TakeOr(typed, "@modules", "")},
+      {"dropout", notes.dropout.empty() ? TakeOr(typed, "@dropout", "") : notes.dropout},
+      {"tokens", notes.tokens}};
+  TakeOr(typed, "@dropout", "");
   if (kind.empty()) {
     return;
   }
-  const std::string tokens = TakeOr(typed, "@tokens", "");
-  const bool low_rank = kind == "lora" || kind == "dora";
-  std::vector<std::string> keys;
-  const auto add = [&](std::string_view key, const std::string& value) {
-    if (!value.empty() && low_rank) {
-      keys.push_back(fmt::format("{}={}", key, value));
-    }
-  };
-  add("rank", rank);
-  add("targets", targets);
-  add("dropout", dropout);
-  add("modules", modules);
-  if (kind == "vera" && !targets.empty()) {
-    keys.push_back("targets=" + targets);
-  } else if (kind == "prompt" && !tokens.empty()) {
-    keys.push_back("tokens=" + tokens);
-  }
+  const bool low_rank = kind == "lora" || kind == "dora" || kind == "vera";
   std::string spec = kind;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    spec += (i == 0 ? ":" : ",") + keys[i];
+  for (const auto& [key, value] : parts) {
+    const bool takes = key == "tokens" ? kind == "prompt" : low_rank;
+    if (takes && !value.empty()) {
+      spec += fmt::format("{}{}={}", spec == kind ? ":" : ",", key, value);
+    }
   }
   typed.insert_or_assign("adapter", spec);
 }
 
-// Of compiled runs, where the implementation has a profile of its own.
-void SetImplementation(Typed& typed) {
-  if (TakeOr(typed, "@compile", "").empty()) {
-    return;
-  }
+// Of compiled runs, where the implementation has a profile of its own; and words of one program
+// alone.
+Result<void> SetImplementation(Typed& typed) {
   std::string& implementation = typed["implementation"];
-  if (implementation == "torchtune" || implementation == "pytorch") {
-    implementation += "-compile";
+  const std::string needed = TakeOr(typed, "@program", implementation);
+  if (!implementation.starts_with(needed)) {
+    return NotExpressible(fmt::format("a word of {} in a run of another program", needed));
   }
+  if (TakeOr(typed, "@compile", "").empty()) {
+    return {};
+  }
+  if (implementation != "torchtune" && implementation != "pytorch") {
+    return NotExpressible(fmt::format("{} compiled is not described", implementation));
+  }
+  implementation += "-compile";
+  return {};
+}
+
+// The format of the moments, where the row says it, must be the recipe's.
+Result<void> SetStates(Typed& typed) {
+  const std::string states = TakeOr(typed, "@states", "");
+  std::string& recipe = typed["recipe"];
+  if (states == "float32" && recipe == "bf16") {
+    recipe = "bf16-fp32-states";
+  }
+  if (states == "bfloat16" && recipe != "bf16") {
+    return NotExpressible("optimizer: states in bfloat16 beside this precision");
+  }
+  return {};
 }
 
 Result<void> SetSizes(Typed& typed, const Fields& row, const std::string& measures) {
@@ -248,21 +231,23 @@ Result<TrainingRun> TrainingRunOf(const Fields& row) {
   TrainingRun run = {.measures = RunText(row, "measures"), .metric = RunText(row, "metric")};
   run.measures = run.measures.empty() ? "peak" : run.measures;
   run.unit = TakeOr(typed, "@unit", "");
-  run.context = ContextOf(RunText(row, "notes"));
-  const bool shorter = TakeOr(typed, "@later-batches", "") == "shorter";
-  TakeOr(typed, "@lm-head-chunks", "");
-  SetImplementation(typed);
+  TRY(const RunNotes notes, NotesOf(RunText(row, "notes")));
+  run.context = notes.context;
+  TRY_VOID(SetImplementation(typed));
+  TRY_VOID(SetStates(typed));
+  if (!notes.accumulation.empty()) {
+    typed.insert_or_assign("gradient-accumulation", notes.accumulation);
+  }
   TRY_VOID(SetSizes(typed, row, run.measures));
   const bool trains_all = TakeOr(typed, "@command", "") == "train";
   run.job.kind = trains_all ? JobKind::kTrain : JobKind::kFinetune;
   TRY(run.job.model.network, NetworkOfRun(row, typed["implementation"]));
   run.job.model.name = RunText(row, "model");
-  SetAdapter(typed);
+  SetAdapter(typed, notes);
   if (run.metric == "reserved" || run.metric == "smi" || run.metric == "unknown") {
     typed.try_emplace("device", "a100-sxm-80gb");
   }
   TRY(run.job, ReadJob(std::move(run.job), TypedSettings(typed)));
-  run.job.training.later_batches_are_shorter = shorter;
   return run;
 }
 

@@ -10,6 +10,7 @@
 #include "model/from_config.h"
 #include "plan/adapter_setting.h"
 #include "plan/budget.h"
+#include "plan/run_notes.h"
 #include "plan/surroundings.h"
 #include "plan/training_run.h"
 
@@ -167,6 +168,25 @@ TEST(TrainingRuns, TargetsAreReadFromTheWholePhrase) {
   const TrainingRun run = TrainingRunOf(Fields::Of(row, "row").value()).value();
   EXPECT_EQ(AdapterSpec(*run.job.training.adapter),
             "lora:rank=64,targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj");
+}
+
+// The numbers of notes, in the forms that people write them in.
+TEST(RunNotes, ReadsNumbersAndRefusesWhatItDoesNotUnderstand) {
+  const RunNotes notes =
+      NotesOf("LoRA rank 16 alpha=32, dropout 0.1; gradient accumulation 4. CUDA context 1343 MB")
+          .value();
+  EXPECT_EQ(notes.rank, "16");
+  EXPECT_EQ(notes.dropout, "0.1");
+  EXPECT_EQ(notes.accumulation, "4");
+  EXPECT_EQ(notes.context, Bytes(1343LL << 20));
+  EXPECT_EQ(NotesOf("adapter (r=64)").value().rank, "64");
+  EXPECT_EQ(NotesOf("100 virtual tokens").value().tokens, "100");
+  EXPECT_EQ(NotesOf("grad accumulation 128/mb").value().accumulation, "");
+  EXPECT_EQ(NotesOf("for r=8").value().rank, "8");
+  for (const char* const odd :
+       {"dropout: a little", "gradient accumulation as usual", "some virtual tokens"}) {
+    EXPECT_FALSE(NotesOf(odd)) << odd;
+  }
 }
 
 }  // namespace

@@ -147,6 +147,14 @@ Result<void> ReadImplementation(SettingReader& reader, TrainingJob& training) {
   return {};
 }
 
+bool CodesAny(const Network& network, const WeightScheme& scheme) {
+  return std::ranges::any_of(network.blocks, [&](const Block& block) {
+    return std::ranges::any_of(block.parameters, [&](const Parameter& parameter) {
+      return !StaysPlain(block, parameter, scheme);
+    });
+  });
+}
+
 // Of frozen linear layers: bitsandbytes' and the like.
 Result<void> ReadBase(SettingReader& reader, const Job& job, TrainingJob& training) {
   const SetValue* set = reader.Find("base-format");
@@ -169,6 +177,12 @@ Result<void> ReadBase(SettingReader& reader, const Job& job, TrainingJob& traini
   scheme.plain = training.recipe.weights;
   scheme.of_frozen = true;
   scheme.with_output_layer = training.profile.codes_output_layer;
+  if (scheme.coding != WeightCoding::kPlain && !CodesAny(job.model.network, scheme)) {
+    return WrongUsage({.where = set->where,
+                       .found = fmt::format("{} codes no frozen weight of this model", set->text),
+                       .expected = "expected a scheme for frozen linear layers",
+                       .hint = "nf4 codes the matrices of the layers, where they are frozen"});
+  }
   training.base = std::move(scheme);
   training.base_format = set->text;
   return {};
@@ -186,26 +200,45 @@ Result<bool> ReadOffload(const SettingReader& reader) {
                      .expected = "expected activations"});
 }
 
+// A step with every gradient as it comes, beside what needs them all.
+Result<void> CheckStepInBackward(const SettingReader& reader, const TrainingJob& training) {
+  struct Conflict {
+    bool stands;
+    std::string_view beside;
+    std::string_view hint;
+  };
+  const Conflict conflicts[] = {
+      {training.gradient_accumulation > 1, "gradient accumulation", "--gradient-accumulation 1"},
+      {training.zero > 0, "ZeRO", "--zero 0"},
+      {training.recipe.loss_scaler, "a loss scaler, which looks at all gradients first",
+       "--recipe amp-bf16 has none"},
+      {training.optimizer.names.id == "lbfgs", "L-BFGS, which steps over all parameters at once",
+       "--optimizer adamw"},
+      {training.profile.allocates_once, "an implementation that allocates everything once",
+       "--implementation pytorch has it"},
+      {training.evaluates, "--evaluate, which makes no step", "leave one out"}};
+  for (const Conflict& conflict : conflicts) {
+    if (training.step_kernels == StepKernels::kInBackward && conflict.stands) {
+      return WrongUsage({.where = reader.Find("optimizer-kernels")->where,
+                         .found = fmt::format("in-backward beside {}", conflict.beside),
+                         .expected = "expected another kind",
+                         .hint = std::string(conflict.hint)});
+    }
+  }
+  return {};
+}
+
 // What makes no sense side by side.
 Result<void> CheckTogether(const SettingReader& reader, const TrainingJob& training) {
-  const bool steps_in_backward = training.step_kernels == StepKernels::kInBackward;
-  if (steps_in_backward && (training.gradient_accumulation > 1 || training.zero > 0)) {
-    return WrongUsage({.where = reader.Find("optimizer-kernels")->where,
-                       .found = "a step with every gradient as it comes",
-                       .expected = "expected no gradient accumulation and no ZeRO beside it",
-                       .hint = "--gradient-accumulation 1"});
-  }
-  if (steps_in_backward && training.profile.allocates_once) {
-    return WrongUsage({.where = reader.Find("optimizer-kernels")->where,
-                       .found = fmt::format("{} has no step in backward", training.profile.name),
-                       .expected = "expected fused",
-                       .hint = "--implementation pytorch has it"});
-  }
-  if (training.offloads_activations && training.lower_bound) {
-    return WrongUsage({.where = reader.Find("offload")->where,
-                       .found = "a lower bound has no activations to move",
-                       .expected = "expected --activations exact",
-                       .hint = "give a model with layers"});
+  TRY_VOID(CheckStepInBackward(reader, training));
+  if (training.offloads_activations && (training.lower_bound || training.evaluates)) {
+    return WrongUsage(
+        {.where = reader.Find("offload")->where,
+         .found = training.lower_bound ? "a lower bound has no activations to move"
+                                       : "--evaluate keeps no activations",
+         .expected =
+             training.lower_bound ? "expected --activations exact" : "expected a training step",
+         .hint = training.lower_bound ? "give a model with layers" : "leave one out"});
   }
   if (training.base && training.zero == 3) {
     return WrongUsage({.where = reader.Find("base-format")->where,
@@ -237,6 +270,12 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   TRY_VOID(ReadImplementation(reader, training));
   training.evaluates = reader.Find("evaluate") != nullptr;
   training.expandable_segments = reader.Flag("expandable-segments");
+  static constexpr std::array<std::string_view, 2> kBatches = {"alike", "shorter"};
+  // A default to be told only where something is held over.
+  if (training.profile.framework.loop_holds_logits || reader.Find("later-batches") != nullptr) {
+    TRY(const std::size_t batches, reader.Word("later-batches", kBatches, 0));
+    training.later_batches_are_shorter = batches == 1;
+  }
   TRY_VOID(ReadBase(reader, job, training));
   TRY(training.offloads_activations, ReadOffload(reader));
   TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));

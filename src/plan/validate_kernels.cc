@@ -132,8 +132,6 @@ Network NetworkOf(const KernelRun& run) {
   return network;
 }
 
-// The benchmark runs the kernel again and again, so that gradients are there already; those of a
-// loss that writes them in place of its input are that input.
 // The benchmark makes the modules of both implementations, each with weights of its own
 // (Liger-Kernel, benchmark/scripts/benchmark_fused_linear_cross_entropy.py).
 Result<void> AddOtherModule(Resident& resident, const KernelRun& run) {
@@ -148,6 +146,8 @@ Result<void> AddOtherModule(Resident& resident, const KernelRun& run) {
   return {};
 }
 
+// The benchmark runs the kernel again and again, so that gradients are there already; those of a
+// loss that writes them in place of its input are that input.
 bool HasGradientsBefore(const KernelRun& run) {
   return run.with_output_layer || !run.liger;
 }

@@ -107,6 +107,12 @@ Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
   if (run.measures == "peak") {
     return PeakOfRun(run, budget);
   }
+  const bool counts =
+      run.metric == "allocated" || (run.measures == "after_init" && run.metric == "smi");
+  if (!counts) {
+    return NotExpressible(
+        fmt::format("measures \"{}\" by metric \"{}\" is not described", run.measures, run.metric));
+  }
   if (run.measures.starts_with(kPile)) {
     TRY(const Bytes bytes, PileBytes(budget, run.measures.substr(kPile.size())));
     return Exact(bytes);
@@ -139,6 +145,24 @@ std::vector<NamedFigure> PublishedOf(const Job& job) {
 
 }  // namespace
 
+namespace {
+
+std::int64_t InputsOf(const Block& block, const Operator& linear) {
+  const ParameterUse& weight = linear.parameters.front();
+  return ElementsOf(block.parameters[static_cast<std::size_t>(weight.parameter)]) /
+         std::max<std::int64_t>(1, linear.widths.front());
+}
+
+DescribedOptimizer OptimizerOf(const Optimizer& optimizer) {
+  const std::string& id = optimizer.names.id;
+  return id.starts_with("adam")   ? DescribedOptimizer::kAdam
+         : id == "sgd-momentum"   ? DescribedOptimizer::kMomentum
+         : id.starts_with("muon") ? DescribedOptimizer::kMuon
+                                  : DescribedOptimizer::kOther;
+}
+
+}  // namespace
+
 TrainingDescription DescriptionOf(const Job& job) {
   const Network& network = job.model.network;
   const TrainingJob& training = job.training;
@@ -157,8 +181,7 @@ TrainingDescription DescriptionOf(const Job& job) {
       .devices = job.devices,
       .zero_stage = training.zero,
       .precision_bytes = StorageBits(training.recipe.compute) / 8,
-      .optimizer = training.optimizer.names.id.starts_with("adam") ? DescribedOptimizer::kAdam
-                                                                   : DescribedOptimizer::kOther,
+      .optimizer = OptimizerOf(training.optimizer),
       .recompute = training.recompute.kind == RecomputeKind::kLayers ? DescribedRecompute::kFull
                    : training.recompute.kind == RecomputeKind::kAttention
                        ? DescribedRecompute::kSelective
@@ -169,7 +192,7 @@ TrainingDescription DescriptionOf(const Job& job) {
         description.heads = op.heads;
         description.key_value_heads = op.key_value_heads;
       } else if (IsNumbered(block) && op.kind == OperatorKind::kLinear) {
-        description.ffn_size = std::max(description.ffn_size, op.widths.front());
+        description.ffn_size = InputsOf(block, op);  // the last is the feed-forward part's
       }
       description.is_gated = description.is_gated || op.kind == OperatorKind::kGate;
     }

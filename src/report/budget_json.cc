@@ -29,7 +29,16 @@ Json ModelJson(const Job& job) {
 Json PilesJson(const Budget& budget, Place place) {
   const auto formats = FormatsAt(budget.tape, place, budget.peak.moment);
   Json::Object piles;
-  for (const auto& [pile, bytes] : PilesAt(budget.tape, place, budget.peak.moment)) {
+  const Moment moment =
+      place == Place::kDevice ? budget.peak.moment : PeakOf(budget.tape, place).moment;
+  std::map<Pile, Bytes> amounts = PilesAt(budget.tape, place, moment);
+  if (place == Place::kHost) {
+    for (const auto& [pile, bytes] :
+         PilesAt(budget.tape, Place::kHostPinned, PeakOf(budget.tape, Place::kHostPinned).moment)) {
+      amounts[pile] += bytes;
+    }
+  }
+  for (const auto& [pile, bytes] : amounts) {
     const bool training = budget.job.kind != JobKind::kServe;
     const bool has_shapes = pile == (training ? Pile::kActivations : Pile::kKvCache);
     if (has_shapes && !budget.shapes_known) {

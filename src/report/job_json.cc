@@ -125,6 +125,8 @@ constexpr Row kRows[] = {
        return !j.device ? Json() : Json(IsSize(*j.device) ? j.device->name : j.device->names.id);
      }},
     {"devices", [](const Job& j) { return Json(j.devices); }},
+    {"later_batches",
+     [](const Job& j) { return Json(j.training.later_batches_are_shorter ? "shorter" : "alike"); }},
     {"expandable_segments", [](const Job& j) { return Json(j.training.expandable_segments); }},
     {"base_format",
      [](const Job& j) { return j.training.base ? Json(j.training.base_format) : Json(nullptr); }},

@@ -79,7 +79,7 @@ class Player {
   Tensor RandomState();
   Tensor ParameterTensor(const Action& action, const ParameterUse& use, std::int64_t copy);
   bool IsRecomputed(const Action& action) const;
-  static bool NeedsGradients(const Block& block);
+  bool Trains(const Block& block, const Range& ops) const;
   Result<Tape> Finished();
   void BeginForward();
   Tensor HandedOver(std::int32_t number);
@@ -272,8 +272,17 @@ bool Player::IsRecomputed(const Action& action) const {
          (block.first + action.layer) % part_.recompute.every == 0;
 }
 
-bool Player::NeedsGradients(const Block& block) {
-  return std::ranges::any_of(block.parameters, &Parameter::trainable);
+// Whether one of the operators has a parameter that is trained.
+bool Player::Trains(const Block& block, const Range& ops) const {
+  for (std::size_t i = ops.first; i < ops.last; ++i) {
+    for (const ParameterUse& use : block.operators[i].parameters) {
+      const Block& of = use.block < 0 ? block : network_.blocks[Index(use.block)];
+      if (of.parameters[Index(use.parameter)].trainable) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 void Player::RunOperators(Stage& stage, const Block& block, Range ops, std::int32_t action) {
@@ -302,7 +311,7 @@ void Player::RunRegion(Stage& stage, const Action& action, Range ops) {
   const Value output = block.operators[ops.last - 1].outputs.front();
   Tensor result = stage.TakeValue(output);
   const bool needed = std::ranges::any_of(inputs, &Tensor::RequiresGradient) ||
-                      (!part_.recompute.reentrant && NeedsGradients(block));
+                      (!part_.recompute.reentrant && Trains(block, ops));
   if (needed && was_recording) {
     // What all layers share comes in as well.
     std::vector<Tensor> saved = inputs;
