@@ -84,8 +84,8 @@ Bytes BytesWith(const Job& job) {
   return plan ? WorstOf(*plan, LoadOf(job.serving)) : Bytes(kLargestAmount);
 }
 
-}  // namespace
-
+// Whether saving so much would make it fit, or where it is tight fit at the high end too. Nothing
+// where it fits already, and without a device.
 std::optional<bool> IsEnough(const Budget& budget, Bytes saves) {
   if (!budget.verdict || *budget.verdict == Fit::kFits) {
     return std::nullopt;
@@ -94,6 +94,8 @@ std::optional<bool> IsEnough(const Budget& budget, Bytes saves) {
   const Bytes held = is_tight ? budget.total.high : budget.total.expected;
   return held - saves <= budget.job.device->memory;
 }
+
+}  // namespace
 
 std::vector<Advice> ServingAdvice(const Budget& budget) {
   std::vector<Advice> advice;
@@ -108,8 +110,8 @@ std::vector<Advice> ServingAdvice(const Budget& budget) {
     const std::optional<Job> other = With(job, candidate);
     const Bytes bytes = other ? BytesWith(*other) : Bytes(kLargestAmount);
     if (bytes < budget.total.expected) {
-      const Settings changes =
-          TypedSettings({{std::string(SettingOf(candidate)), std::string(candidate.format)}});
+      const SettingChanges changes = {
+          {std::string(SettingOf(candidate)), std::string(candidate.format)}};
       const Bytes saves = budget.total.expected - bytes;
       advice.push_back({.change = ChangeAsTyped(changes),
                         .command = CommandWith(job, changes),

@@ -12,12 +12,9 @@ namespace fourpiles {
 // Other formats of the weights and of the cache that the engine has, largest saving first.
 std::vector<Advice> ServingAdvice(const Budget& budget);
 
-// Recomputation, kernels, optimizers, recipes, smaller batches, ZeRO and adapters, largest saving
-// first. Nothing where the job fits: there is nothing to change.
+// Recomputation, kernels, optimizers, recipes, smaller batches, ZeRO, adapters, coded bases and
+// offloading, largest saving first; each is read and played as its command would be. Nothing where
+// the job fits: there is nothing to change.
 std::vector<Advice> TrainingAdvice(const Budget& budget);
-
-// Whether saving so much would make it fit, or where it is tight fit at the high end too. Nothing
-// where it fits already, and without a device.
-std::optional<bool> IsEnough(const Budget& budget, Bytes saves);
 
 }  // namespace fourpiles

@@ -48,16 +48,15 @@ std::string OptionText(JobKind kind, std::string_view name, std::string_view val
 
 }  // namespace
 
-std::string ChangeAsTyped(const Settings& changes) {
+std::string ChangeAsTyped(const SettingChanges& changes) {
   std::string text;
-  // The micro-batch stands before the accumulation that makes up for it, as a reader expects.
-  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
-    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", change->first, change->second.text);
+  for (const auto& [name, value] : changes) {
+    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", name, value);
   }
   return text;
 }
 
-std::string CommandWith(const Job& job, const Settings& changes) {
+Settings SettingsWith(const Job& job, const SettingChanges& changes) {
   Settings settings = job.settings;
   if (job.solve) {
     std::string name(Name(*job.solve));
@@ -66,8 +65,13 @@ std::string CommandWith(const Job& job, const Settings& changes) {
     settings.insert_or_assign(name, SetValue{fmt::to_string(SolvedValue(job)), "--" + name});
   }
   for (const auto& [name, value] : changes) {
-    settings.insert_or_assign(name, value);
+    settings.insert_or_assign(name, SetValue{value, "--" + name});
   }
+  return settings;
+}
+
+std::string CommandWith(const Job& job, const SettingChanges& changes) {
+  const Settings settings = SettingsWith(job, changes);
   const auto model = settings.find("model");
   std::string command =
       fmt::format("fourpiles {} {}", Name(job.kind),

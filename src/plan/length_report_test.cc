@@ -30,6 +30,21 @@ class LengthReports : public testing::Test {
   std::string path_ = testing::TempDir() + "fourpiles_lengths.csv";
 };
 
+// No step is longer than its longest sample, but for filling.
+TEST_F(LengthReports, BoundTheLongestSequence) {
+  const auto solved = [&](Typed typed) {
+    typed.merge(Typed{{"layers", "2"}, {"width", "1024"}, {"device", "16.5GB"}});
+    typed["solve"] = "sequence";
+    return BudgetOf(Read(typed).value())->solution;
+  };
+  EXPECT_EQ(solved({}), 16000);
+  EXPECT_EQ(solved({{"padding", "none"}}), 16000);
+  // 0.5e9 ÷ (2 layers × 1,024 × 2 bytes) = 122,070.3
+  EXPECT_EQ(solved({{"padding", "max"}}), 122'070);
+  EXPECT_EQ(solved({{"packing", "true"}}), 122'070);
+  EXPECT_EQ(solved({{"device", "16010240000"}}), 2500);
+}
+
 // The budget is that of the longest sample; a limit cuts it, and nothing is longer than the data
 // but what is filled up.
 TEST_F(LengthReports, SizeTheStepForTheWorstBatch) {

@@ -1,5 +1,7 @@
 #include "plan/solve.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -37,6 +39,13 @@ tl::unexpected<Error> DoesNotDepend(const Job& job, Unknown unknown) {
   return WrongUsage({.where = "--solve",
                      .found = fmt::format("memory does not limit {}", Name(unknown)),
                      .expected = "expected a model whose memory grows with it"});
+}
+
+// No sample is longer, and without filling no sequence.
+std::int64_t MostOf(const Job& job, Unknown unknown) {
+  const std::shared_ptr<const TrainingData>& data = job.training.data;
+  const bool ends = unknown == Unknown::kSequenceLength && data && !FillsLimit(*data);
+  return ends ? std::min(data->lengths.Longest(), kMostElse) : kMostElse;
 }
 
 Result<std::optional<std::int64_t>> SolveDevices(const Job& job) {
@@ -89,11 +98,12 @@ Result<std::optional<std::int64_t>> Solve(const Job& job, Unknown unknown) {
   if (!fits(1)) {
     return std::nullopt;
   }
-  const std::optional<std::int64_t> last = LastFrom(1, kMostElse, fits);
-  if (!last) {
+  const std::int64_t most = MostOf(job, unknown);
+  const std::optional<std::int64_t> last = LastFrom(1, most, fits);
+  if (!last && most == kMostElse) {
     return DoesNotDepend(job, unknown);
   }
-  return last;
+  return last.value_or(most);
 }
 
 Result<Budget> BudgetOf(const Job& job) {

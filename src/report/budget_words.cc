@@ -95,12 +95,11 @@ std::string TotalWords(const Budget& budget, const BudgetStyle& style) {
                            PrintBytes(total.low, style.unit), PrintBytes(total.high, style.unit));
 }
 
-// Of a training step that does not fit.
+// Of a training step that does not fit. What was not decided may be enough.
 bool NoneIsEnough(const Budget& budget) {
-  const bool asks = !IsServing(budget) && budget.verdict && *budget.verdict != Fit::kFits;
-  return asks && std::ranges::none_of(budget.advice, [](const Advice& advice) {
-           return advice.enough.value_or(false);
-         });
+  return !IsServing(budget) && !budget.advice.empty() &&
+         std::ranges::all_of(budget.advice,
+                             [](const Advice& advice) { return advice.enough == false; });
 }
 
 // One screen has no room for more.
@@ -119,7 +118,7 @@ void AddAdvice(const Budget& budget, const BudgetStyle& style, std::vector<std::
         fmt::format("{} more that save less: see --json.", budget.advice.size() - shown));
   }
   if (NoneIsEnough(budget)) {
-    remarks.emplace_back("No single change is enough.");
+    remarks.emplace_back("None of these is enough alone.");
   }
 }
 
