@@ -190,6 +190,26 @@ Result<void> RefuseOthers(const Shapes& of, std::initializer_list<std::string_vi
   return {};
 }
 
+Result<Json> GptConfigOf(const Shapes& of) {
+  TRY_VOID(RefuseOthers(of, {"kv_heads", "head_dim", "rotary_pct", "parallel_residual",
+                             "shared_norm", "softcap", "qk_norm", "qkv_bias", "dropout"}));
+  for (const std::string_view key : {"tied", "bias"}) {
+    if (of.arch.Has(key) && !of.Flag(key)) {
+      return NotExpressible(fmt::format("arch.{}: false is not described for GPT-2", key));
+    }
+  }
+  return Json(GptConfig(of));
+}
+
+Result<Json> LlamaConfigOf(const Shapes& of) {
+  TRY_VOID(RefuseOthers(
+      of, {"maxT", "rotary_pct", "parallel_residual", "shared_norm", "bias", "dropout"}));
+  if (of.norm == "rms") {
+    TRY_VOID(RefuseOthers(of, {"softcap"}));
+  }
+  return Json(LlamaConfig(of));
+}
+
 Result<Json> ConfigOf(const Shapes& of, const std::string& implementation, bool classifies) {
   const bool is_rms = of.norm == "rms" || of.norm == "rms x4";
   const bool is_gated = of.mlp == "swiglu" || of.mlp == "geglu";
@@ -203,20 +223,10 @@ Result<Json> ConfigOf(const Shapes& of, const std::string& implementation, bool 
     return Json(BertConfig(of, classifies));
   }
   if (of.norm == "ln" && of.mlp == "gelu" && of.arch.Has("maxT")) {
-    TRY_VOID(RefuseOthers(of, {"kv_heads", "head_dim", "rotary_pct", "parallel_residual",
-                               "shared_norm", "softcap", "qk_norm", "qkv_bias", "dropout"}));
-    if ((of.arch.Has("tied") && !of.Flag("tied")) || (of.arch.Has("bias") && !of.Flag("bias"))) {
-      return NotExpressible("GPT-2 without biases, or with an output layer of its own");
-    }
-    return Json(GptConfig(of));
+    return GptConfigOf(of);
   }
   if (is_rms && is_gated) {
-    TRY_VOID(RefuseOthers(
-        of, {"maxT", "rotary_pct", "parallel_residual", "shared_norm", "bias", "dropout"}));
-    if (of.norm == "rms") {
-      TRY_VOID(RefuseOthers(of, {"softcap"}));
-    }
-    return Json(LlamaConfig(of));
+    return LlamaConfigOf(of);
   }
   return NotExpressible(
       fmt::format("layers with mlp \"{}\" and norm \"{}\" are not described", of.mlp, of.norm));

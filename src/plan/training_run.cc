@@ -95,6 +95,17 @@ Result<void> ApplySpecials(Typed& typed, const Fields& row) {
   return {};
 }
 
+// Of tensors alone the device does not matter.
+Result<void> ApplyDevice(Typed& typed, const Fields& row) {
+  const std::string device = RunText(row, "device_type");
+  const RunWord* word = FindRunWord("device_type", device);
+  if (word == nullptr && !device.empty() && RunText(row, "metric") != "allocated") {
+    return NotExpressible(fmt::format("device_type: \"{}\" is not in the vocabulary", device));
+  }
+  Apply(typed, word == nullptr ? "" : word->means);
+  return {};
+}
+
 Result<Typed> WordsOf(const Fields& row) {
   Typed typed;
   const std::string source = RunText(row, "source");
@@ -119,13 +130,7 @@ Result<Typed> WordsOf(const Fields& row) {
   for (const std::string_view field : {"version", "notes", "batches", "unit"}) {
     ApplyPhrase(typed, field, notes);
   }
-  if (const std::string device = RunText(row, "device_type"); !device.empty()) {
-    const RunWord* word = FindRunWord("device_type", device);
-    if (word == nullptr && RunText(row, "metric") != "allocated") {
-      return NotExpressible(fmt::format("device_type: \"{}\" is not in the vocabulary", device));
-    }
-    Apply(typed, word == nullptr ? "" : word->means);
-  }
+  TRY_VOID(ApplyDevice(typed, row));
   return typed;
 }
 
