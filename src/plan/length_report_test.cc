@@ -27,7 +27,9 @@ class LengthReports : public testing::Test {
     return MakeJob(JobKind::kFinetune, "1B", TypedSettings(typed));
   }
 
-  std::string path_ = testing::TempDir() + "fourpiles_lengths.csv";
+  // Tests run side by side.
+  std::string path_ = testing::TempDir() + "fourpiles_lengths_" +
+                      testing::UnitTest::GetInstance()->current_test_info()->name() + ".csv";
 };
 
 // No step is longer than its longest sample, but for filling.
