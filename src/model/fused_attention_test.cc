@@ -125,20 +125,9 @@ TEST(FusedAttention, LosesNoParameterOfAnAdapter) {
 // safetensors files); a GPT-NeoX layer by hand, 12h² + 13h, with embedding, output layer, last
 // norm.
 TEST(LitGptConfig, CountsWhatTheCheckpointsHave) {
-  constexpr const char* kLlama7B = R"({"model_type": "litgpt", "n_layer": 32, "n_embd": 4096,
-      "n_head": 32, "intermediate_size": 11008, "padded_vocab_size": 32000, "bias": false,
-      "rotary_percentage": 1.0, "parallel_residual": false, "norm_class_name": "RMSNorm",
-      "mlp_class_name": "LLaMAMLP"})";
-  constexpr const char* kPhi15 = R"({"model_type": "litgpt", "n_layer": 24, "n_embd": 2048,
-      "n_head": 32, "intermediate_size": 8192, "padded_vocab_size": 51200, "bias": true,
-      "rotary_percentage": 0.5, "shared_attention_norm": true, "lm_head_bias": true,
-      "norm_class_name": "LayerNorm", "mlp_class_name": "GptNeoxMLP"})";
-  constexpr const char* kStableLm3B = R"({"model_type": "litgpt", "n_layer": 16, "n_embd": 4096,
-      "n_head": 32, "intermediate_size": 16384, "padded_vocab_size": 50688,
-      "norm_class_name": "LayerNorm", "mlp_class_name": "GptNeoxMLP"})";
-  EXPECT_EQ(ParameterCount(FromText(kLlama7B).value()), 6'738'415'616);
-  EXPECT_EQ(ParameterCount(FromText(kPhi15).value()), 1'418'270'720);
-  EXPECT_EQ(ParameterCount(FromText(kStableLm3B).value()),
+  EXPECT_EQ(ParameterCount(FromText(kLitGptLlama7B).value()), 6'738'415'616);
+  EXPECT_EQ(ParameterCount(FromText(kLitGptPhi15).value()), 1'418'270'720);
+  EXPECT_EQ(ParameterCount(FromText(kLitGptStableLm3B).value()),
             16 * (12 * 4096LL * 4096 + 13 * 4096) + 2 * 50'688LL * 4096 + 2 * 4096);
 }
 

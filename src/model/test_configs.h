@@ -1,6 +1,6 @@
 #pragma once
 
-// Small config.json texts and their refusals, for the tests of this folder.
+// Small config.json texts and their refusals, for tests.
 
 #include <string>
 #include <string_view>
@@ -45,6 +45,23 @@ inline std::string Llama(const std::string& key = "", const std::string& value =
   }
   return text + (replaced || key.empty() ? "" : ", \"" + key + "\": " + value) + "}";
 }
+
+// Models as LitGPT describes them (litgpt/config.py).
+inline constexpr const char* kLitGptLlama7B =
+    R"({"model_type": "litgpt", "n_layer": 32, "n_embd": 4096,
+    "n_head": 32, "intermediate_size": 11008, "padded_vocab_size": 32000, "bias": false,
+    "rotary_percentage": 1.0, "parallel_residual": false, "norm_class_name": "RMSNorm",
+    "mlp_class_name": "LLaMAMLP"})";
+inline constexpr const char* kLitGptPhi15 =
+    R"({"model_type": "litgpt", "n_layer": 24, "n_embd": 2048,
+    "n_head": 32, "intermediate_size": 8192, "padded_vocab_size": 51200, "bias": true,
+    "rotary_percentage": 0.5, "parallel_residual": true, "shared_attention_norm": true, "lm_head_bias": true,
+    "norm_class_name": "LayerNorm", "mlp_class_name": "GptNeoxMLP"})";
+inline constexpr const char* kLitGptStableLm3B =
+    R"({"model_type": "litgpt", "n_layer": 16, "n_embd": 4096,
+    "n_head": 32, "intermediate_size": 16384, "padded_vocab_size": 50688, "bias": true,
+    "rotary_percentage": 0.25, "parallel_residual": true, "norm_class_name": "LayerNorm",
+    "mlp_class_name": "GptNeoxMLP"})";
 
 inline std::string RefusalOf(const std::string& text) {
   const Result<Network> network = FromText(text);

@@ -14,7 +14,7 @@ constexpr double kNear = 0.05;
 constexpr double kLessNear = 0.10;
 constexpr double kTooSmall = 0.08;
 
-// Which class a row belongs to; the surest stand first.
+// Which class a row belongs to.
 struct ClassRule {
   std::string_view title;
   bool (*holds)(const ValidatedRun& run);
@@ -28,39 +28,33 @@ bool IsPeak(const ValidatedRun& run) {
   return run.measures.empty() || run.measures == "peak";
 }
 
-// The first that holds.
+bool IsSure(const ValidatedRun& run, std::string_view metric) {
+  return run.metric == metric && !IsShown(run);
+}
+
+// The first that holds, in the order of the report: the surest stand first.
 constexpr ClassRule kClasses[] = {
-    {"Figures of engines", [](const ValidatedRun& run) { return run.metric.empty(); }},
-    {"Low confidence: shown, not judged",
-     [](const ValidatedRun& run) { return run.confidence == "low"; }},
-    {"Metric not known: shown, not judged",
-     [](const ValidatedRun& run) { return run.metric == "unknown"; }},
     {"Allocated, peak of a step, high confidence",
      [](const ValidatedRun& run) {
-       return run.metric == "allocated" && IsPeak(run) && run.confidence == "high";
+       return IsSure(run, "allocated") && IsPeak(run) && run.confidence == "high";
      }},
     {"Allocated, peak of a step, medium confidence",
-     [](const ValidatedRun& run) { return run.metric == "allocated" && IsPeak(run); }},
+     [](const ValidatedRun& run) { return IsSure(run, "allocated") && IsPeak(run); }},
     {"Allocated: one pile, one kernel, between steps",
-     [](const ValidatedRun& run) { return run.metric == "allocated"; }},
-    {"Reserved by the allocator", [](const ValidatedRun& run) { return run.metric == "reserved"; }},
+     [](const ValidatedRun& run) { return IsSure(run, "allocated"); }},
+    {"Reserved by the allocator", [](const ValidatedRun& run) { return IsSure(run, "reserved"); }},
     {"Whole device, as nvidia-smi prints it",
-     [](const ValidatedRun& run) { return run.metric == "smi"; }},
-    {"Other metrics", [](const ValidatedRun&) { return true; }}};
-
-// In this order they are reported.
-constexpr std::size_t kOrder[] = {3, 4, 5, 6, 7, 8, 2, 1, 0};
-static_assert(std::size(kOrder) == std::size(kClasses));
+     [](const ValidatedRun& run) { return IsSure(run, "smi"); }},
+    {"Figures of engines", [](const ValidatedRun& run) { return run.metric.empty(); }},
+    {"Other metrics", [](const ValidatedRun& run) { return !IsShown(run); }},
+    {"Metric not known: shown, not judged",
+     [](const ValidatedRun& run) { return run.confidence != "low"; }},
+    {"Low confidence: shown, not judged", [](const ValidatedRun&) { return true; }}};
 
 std::size_t ClassOf(const ValidatedRun& run) {
   const auto rule = std::ranges::find_if(
       kClasses, [&](const ClassRule& candidate) { return candidate.holds(run); });
   return static_cast<std::size_t>(rule - std::begin(kClasses));
-}
-
-double MedianOfSorted(const std::vector<double>& values) {
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 // Collects errors; Done() turns them into the statistics.
@@ -90,7 +84,7 @@ class Errors {
       const auto count = static_cast<double>(sizes_.size());
       std::ranges::sort(sizes_);
       constexpr std::size_t kTenths = 9;
-      statistics_.median = MedianOfSorted(sizes_);
+      statistics_.median = MedianOf(sizes_);
       // The smallest size that so many are not above: rank ⌈0.9 n⌉.
       statistics_.percentile_90 = sizes_[(kTenths * sizes_.size() + 9) / 10 - 1];
       statistics_.share_within_5 = within_5_ / count;
@@ -101,8 +95,7 @@ class Errors {
       statistics_.share_inside = inside_ / static_cast<double>(statistics_.with_band);
     }
     if (!ratios_.empty()) {
-      std::ranges::sort(ratios_);
-      statistics_.median_high_per_low = MedianOfSorted(ratios_);
+      statistics_.median_high_per_low = MedianOf(ratios_);
     }
     return statistics_;
   }
@@ -187,7 +180,7 @@ PlannerAccuracy PlannerOf(const Validation& validation, std::string_view name) {
 
 Accuracy AccuracyOf(const Validation& validation) {
   Accuracy accuracy;
-  for (const std::size_t number : kOrder) {
+  for (std::size_t number = 0; number < std::size(kClasses); ++number) {
     AccuracyClass result = ClassAccuracy(validation, number);
     if (result.all.rows > 0) {
       accuracy.classes.push_back(std::move(result));

@@ -44,7 +44,9 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
                                           "optimizer-kernels"}
           : std::vector<std::string_view>{"activation-format"};
   for (const std::string_view name : unused) {
-    if (job.settings.find(name) != job.settings.end()) {
+    const bool steps_in_backward =
+        name == "optimizer-kernels" && job.training.step_kernels == StepKernels::kInBackward;
+    if (job.settings.find(name) != job.settings.end() && !steps_in_backward) {
       warnings.push_back(fmt::format("--{} changes nothing where activations are {}", name,
                                      job.training.lower_bound ? "a lower bound" : "exact"));
     }

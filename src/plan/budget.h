@@ -53,7 +53,8 @@ struct Advice {
   std::string command = {};  // the whole line that shows it
   Bytes saves = Bytes(0);    // at the peak
   std::string costs = {};    // what is lost
-  // Whether it saves as much as is too much, all else as it stands; where something is.
+  // Whether the job with it fits, or where it is tight fits at the high end too; when serving,
+  // whether it saves as much as is too much, all else as it stands. Nothing: not decided.
   std::optional<bool> enough = {};
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/try.h"
 #include "model/record.h"
@@ -107,9 +106,8 @@ Bytes LibraryBytes(const Job& job) {
     return sum;
   }
   for (const Surrounding& surrounding : SurroundingRecords()) {
-    for (int thread = 0; thread < ThreadsOf(job); ++thread) {
-      const bool counts = surrounding.is_allocated && Applies(surrounding, job);
-      sum += counts ? surrounding.bytes.expected : Bytes(0);
+    if (surrounding.is_allocated && Applies(surrounding, job)) {
+      sum += Bytes(surrounding.bytes.expected.value() * ThreadsOf(job));
     }
   }
   return sum;
@@ -139,7 +137,6 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
   const bool has_allocator = !job.training.profile.allocates_once;
   Resident resident;
   std::vector<Bytes> libraries;
-  Bytes of_driver(0);
   for (const Surrounding& surrounding : SurroundingRecords()) {
     if (!Applies(surrounding, job) || (surrounding.is_allocated && !has_allocator)) {
       continue;
@@ -152,16 +149,13 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
     if (surrounding.is_allocated) {
       libraries.insert(libraries.end(), static_cast<std::size_t>(copies),
                        surrounding.bytes.expected);
-    } else {
-      of_driver += surrounding.bytes.expected;
     }
   }
   if (has_allocator) {
-    const Band reserved =
-        ReservedBand(AllocatorEventsOf(whole, libraries), job.device->memory - of_driver,
-                     job.training.expandable_segments);
-    const Bytes held = std::accumulate(libraries.begin(), libraries.end(), peak);
-    resident.Add({.pile = Pile::kOverhead, .bytes = Beyond(reserved, held)},
+    const Band reserved = ReservedBand(AllocatorEventsOf(whole, libraries),
+                                       job.device->memory - DriverBand(job).expected,
+                                       job.training.expandable_segments);
+    resident.Add({.pile = Pile::kOverhead, .bytes = Beyond(reserved, peak + LibraryBytes(job))},
                  {.what = "reserved by the allocator beyond what is asked for",
                   .formula = "reserved − peak − workspaces",
                   .source = kSource});

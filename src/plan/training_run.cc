@@ -61,8 +61,6 @@ void ApplyPhrase(Typed& typed, std::string_view field, std::string_view text) {
   }
 }
 
-// --- Words ---
-
 bool IsChunkedLoss(std::string_view special) {
   return LowerCase(special).starts_with("chunked ce");
 }

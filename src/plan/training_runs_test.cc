@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/json_fields.h"
 #include "model/from_config.h"
+#include "model/test_configs.h"
 #include "plan/adapter_setting.h"
 #include "plan/budget.h"
 #include "plan/run_notes.h"
@@ -33,19 +34,6 @@ double AllocatedBytes(const std::string& config, const std::map<std::string, std
 
 // LoRA of rank 8 beside queries and values, dropout 0.05, bfloat16; the first batch has the longest
 // sample of Alpaca, as long as the model's tokenizer makes it. Shapes: litgpt/config.py.
-constexpr const char* kLlama7B = R"({"model_type": "litgpt", "n_layer": 32, "n_embd": 4096,
-    "n_head": 32, "intermediate_size": 11008, "padded_vocab_size": 32000, "bias": false,
-    "rotary_percentage": 1.0, "parallel_residual": false, "norm_class_name": "RMSNorm",
-    "mlp_class_name": "LLaMAMLP"})";
-constexpr const char* kPhi15 = R"({"model_type": "litgpt", "n_layer": 24, "n_embd": 2048,
-    "n_head": 32, "intermediate_size": 8192, "padded_vocab_size": 51200, "bias": true,
-    "rotary_percentage": 0.5, "parallel_residual": true, "shared_attention_norm": true,
-    "norm_class_name": "LayerNorm", "mlp_class_name": "GptNeoxMLP"})";
-constexpr const char* kStableLm3B = R"({"model_type": "litgpt", "n_layer": 16, "n_embd": 4096,
-    "n_head": 32, "intermediate_size": 16384, "padded_vocab_size": 50688, "bias": true,
-    "rotary_percentage": 0.25, "parallel_residual": true, "norm_class_name": "LayerNorm",
-    "mlp_class_name": "GptNeoxMLP"})";
-
 struct LitGptRun {
   const char* config;
   const char* sequence_length;
@@ -70,10 +58,10 @@ double Predicted(const LitGptRun& run, const std::map<std::string, std::string>&
 
 TEST(TrainingRuns, LoraOfLitGptAsMeasured) {
   constexpr LitGptRun kRuns[] = {
-      {kLlama7B, "1304", "1", 21.30},    {kLlama7B, "1304", "2", 29.07},
-      {kPhi15, "1044", "1", 4.82},       {kPhi15, "1044", "2", 6.76},
-      {kPhi15, "1044", "4", 10.68},      {kStableLm3B, "1034", "1", 9.69},
-      {kStableLm3B, "1034", "2", 12.10}, {kStableLm3B, "1034", "4", 16.92}};
+      {kLitGptLlama7B, "1304", "1", 21.30},    {kLitGptLlama7B, "1304", "2", 29.07},
+      {kLitGptPhi15, "1044", "1", 4.82},       {kLitGptPhi15, "1044", "2", 6.76},
+      {kLitGptPhi15, "1044", "4", 10.68},      {kLitGptStableLm3B, "1034", "1", 9.69},
+      {kLitGptStableLm3B, "1034", "2", 12.10}, {kLitGptStableLm3B, "1034", "4", 16.92}};
   for (const LitGptRun& run : kRuns) {
     EXPECT_NEAR(Predicted(run), run.measured, 0.015 * run.measured) << run.config;
   }
@@ -87,10 +75,12 @@ TEST(TrainingRuns, QLoraOfLitGptAsMeasured) {
     LitGptRun run;
     const char* base;
   };
-  constexpr Coded kRuns[] = {
-      {{kLlama7B, "1304", "1", 14.14}, "nf4"},   {{kLlama7B, "1304", "1", 13.84}, "nf4-double"},
-      {{kPhi15, "1044", "1", 3.78}, "nf4"},      {{kPhi15, "1044", "1", 3.72}, "nf4-double"},
-      {{kStableLm3B, "1034", "1", 6.35}, "nf4"}, {{kStableLm3B, "1034", "1", 6.19}, "nf4-double"}};
+  constexpr Coded kRuns[] = {{{kLitGptLlama7B, "1304", "1", 14.14}, "nf4"},
+                             {{kLitGptLlama7B, "1304", "1", 13.84}, "nf4-double"},
+                             {{kLitGptPhi15, "1044", "1", 3.78}, "nf4"},
+                             {{kLitGptPhi15, "1044", "1", 3.72}, "nf4-double"},
+                             {{kLitGptStableLm3B, "1034", "1", 6.35}, "nf4"},
+                             {{kLitGptStableLm3B, "1034", "1", 6.19}, "nf4-double"}};
   for (const auto& [run, base] : kRuns) {
     EXPECT_NEAR(Predicted(run, {{"base-format", base}, {"optimizer", "paged-adamw"}}), run.measured,
                 0.04 * run.measured)

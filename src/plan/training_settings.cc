@@ -177,7 +177,7 @@ Result<void> ReadBase(SettingReader& reader, const Job& job, TrainingJob& traini
   scheme.plain = training.recipe.weights;
   scheme.of_frozen = true;
   scheme.with_output_layer = training.profile.codes_output_layer;
-  if (scheme.coding != WeightCoding::kPlain && !CodesAny(job.model.network, scheme)) {
+  if (!CodesAny(job.model.network, scheme)) {
     return WrongUsage({.where = set->where,
                        .found = fmt::format("{} codes no frozen weight of this model", set->text),
                        .expected = "expected a scheme for frozen linear layers",

@@ -181,15 +181,6 @@ void Compare(ValidatedRun& run, const Fields& fields, std::span<const RunKind> k
                                              : IsClose(judgement);
 }
 
-double MedianOf(std::vector<double> values) {
-  if (values.empty()) {
-    return 0;
-  }
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 void Count(ValidationSummary& summary, const ValidatedRun& run) {
   summary.worst = std::abs(run.error) > std::abs(summary.worst) ? run.error : summary.worst;
   summary.exact += run.exact ? 1 : 0;
@@ -248,6 +239,15 @@ void AddLine(Validation& validation, std::string_view line, const std::string& w
 }
 
 }  // namespace
+
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 double RelativeError(double predicted, double measured) {
   if (measured == 0) {

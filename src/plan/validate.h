@@ -120,6 +120,8 @@ struct ValidationChoice {
 
 // Predicted ÷ measured − 1.
 double RelativeError(double predicted, double measured);
+// Of no values: 0.
+double MedianOf(std::vector<double> values);
 
 // Reads a text of one JSON object a line; empty lines are passed over. `where` names it in errors.
 Validation Validate(std::string_view text, std::string_view where, std::span<const RunKind> kinds,

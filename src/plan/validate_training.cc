@@ -8,6 +8,7 @@
 
 #include "base/try.h"
 #include "plan/budget.h"
+#include "plan/published_formulas.h"
 #include "plan/surroundings.h"
 #include "plan/training_run.h"
 #include "plan/validate_fields.h"
@@ -132,21 +133,6 @@ Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
   return NotExpressible(fmt::format("measures: \"{}\" is not in the vocabulary", run.measures));
 }
 
-// What other planners would answer; those that cannot express the job are left out.
-std::vector<NamedFigure> PublishedOf(const Job& job) {
-  std::vector<NamedFigure> figures;
-  for (const PublishedEstimate& estimate : PublishedEstimates(DescriptionOf(job))) {
-    if (estimate.bytes) {
-      figures.push_back({std::string(estimate.name), Number(*estimate.bytes)});
-    }
-  }
-  return figures;
-}
-
-}  // namespace
-
-namespace {
-
 std::int64_t InputsOf(const Block& block, const Operator& linear) {
   const ParameterUse& weight = linear.parameters.front();
   return ElementsOf(block.parameters[static_cast<std::size_t>(weight.parameter)]) /
@@ -161,8 +147,7 @@ DescribedOptimizer OptimizerOf(const Optimizer& optimizer) {
                                   : DescribedOptimizer::kOther;
 }
 
-}  // namespace
-
+// The job as other planners ask for it.
 TrainingDescription DescriptionOf(const Job& job) {
   const Network& network = job.model.network;
   const TrainingJob& training = job.training;
@@ -199,6 +184,19 @@ TrainingDescription DescriptionOf(const Job& job) {
   }
   return description;
 }
+
+// What other planners would answer; those that cannot express the job are left out.
+std::vector<NamedFigure> PublishedOf(const Job& job) {
+  std::vector<NamedFigure> figures;
+  for (const PublishedEstimate& estimate : PublishedEstimates(DescriptionOf(job))) {
+    if (estimate.bytes) {
+      figures.push_back({std::string(estimate.name), Number(*estimate.bytes)});
+    }
+  }
+  return figures;
+}
+
+}  // namespace
 
 Result<Prediction> PredictTrainingRun(const Fields& row) {
   if (!IsTrainingRun(row)) {

@@ -54,6 +54,7 @@ void StackedExpertsRule(Stage& stage, const Operator& op);
 void PlainLossRule(Stage& stage, const Operator& op);
 void FusedLossRule(Stage& stage, const Operator& op);
 void UncastLossRule(Stage& stage, const Operator& op);
+void EagerLossRule(Stage& stage, const Operator& op);
 void ChunkedLossRule(Stage& stage, const Operator& op);
 void FusedLinearLossRule(Stage& stage, const Operator& op);
 void MeanSquareRule(Stage& stage, const Operator& op);
@@ -78,7 +79,6 @@ void LstmRule(Stage& stage, const Operator& op);
 
 // rules_compile.cc
 void CompiledLossRule(Stage& stage, const Operator& op);
-void EagerLossRule(Stage& stage, const Operator& op);
 
 // rules_megatron.cc
 void InPlaceDropoutRule(Stage& stage, const Operator& op);

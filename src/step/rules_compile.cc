@@ -16,23 +16,7 @@ constexpr KernelKind kCompiledLoss = {
     "partitioners.py: log-probabilities are computed again from logits and their "
     "log-sum-exp, a reduction, which is kept"};
 
-constexpr KernelKind kCast = {"cast", "derivatives.yaml: _to_copy keeps nothing"};
-constexpr KernelKind kLogSoftmax = {"log_softmax", "derivatives.yaml: _log_softmax keeps result"};
-constexpr KernelKind kNll = {"nll_loss", "derivatives.yaml: nll_loss keeps self and target"};
-
 }  // namespace
-
-// Of a network whose layers are compiled, the loss that is not.
-void EagerLossRule(Stage& stage, const Operator& op) {
-  Kernels& kernels = stage.kernels;
-  Tensor logits = Logits(stage, op, stage.Take(op));
-  if (logits.type.bits < kFloat32.bits) {
-    logits = kernels.Fused(kCast, logits.shape, kFloat32, {{logits}}, {});
-  }
-  const Tensor chances =
-      kernels.FusedKeepingOutput(kLogSoftmax, logits.shape, logits.type, {{logits}}, {});
-  stage.Put(op, kernels.Fused(kNll, ShapeOf({1}), kFloat32, {{chances}}, {&chances}));
-}
 
 // Casts, softmax and the choice of the target are one kernel over the logits as they are.
 // NOLINTNEXTLINE(performance-unnecessary-value-param): given up by the caller

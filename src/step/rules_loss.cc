@@ -46,6 +46,13 @@ Targets Shifted(Stage& stage, const Operator& op, Tensor logits) {
   return targets;
 }
 
+// The negative log-likelihood of the targets.
+Tensor LikelihoodLoss(Kernels& kernels, const Tensor& log_probabilities, const Tensor& targets) {
+  const Tensor total = kernels.Constant(ShapeOf({1}), kFloat32, "total weight");
+  return kernels.Fused(kNll, ShapeOf({1}), kFloat32, {{log_probabilities}},
+                       {&log_probabilities, &targets, &total});
+}
+
 }  // namespace
 
 std::int64_t Rows(const Tensor& logits) {
@@ -66,10 +73,16 @@ Tensor Logits(Stage& stage, const Operator& op, Tensor x) {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): given up by the caller
 Tensor CrossEntropy(Kernels& kernels, Tensor logits, const Tensor& targets) {
-  Tensor log_probabilities = kernels.KeepOutput(kLogSoftmax, logits);
-  const Tensor total = kernels.Constant(ShapeOf({1}), kFloat32, "total weight");
-  return kernels.Fused(kNll, ShapeOf({1}), kFloat32, {{log_probabilities}},
-                       {&log_probabilities, &targets, &total});
+  return LikelihoodLoss(kernels, kernels.KeepOutput(kLogSoftmax, logits), targets);
+}
+
+// Of a network whose layers are compiled, the loss that is not.
+void EagerLossRule(Stage& stage, const Operator& op) {
+  Kernels& kernels = stage.kernels;
+  const Tensor logits = Stored(kernels.Cast(Logits(stage, op, stage.Take(op)), kFloat32));
+  const Tensor log_probabilities =
+      kernels.FusedKeepingOutput(kLogSoftmax, logits.shape, logits.type, {{logits}}, {});
+  stage.Put(op, LikelihoodLoss(kernels, log_probabilities, Tensor()));
 }
 
 // As transformers compute it, from logits in float32 (loss/loss_utils.py).
