@@ -54,8 +54,12 @@ enum class OperatorKind {
   kPixelAttention,  // attention of the pixels of an image, one head
   kBroadcastAdd,    // a vector a sample, added to every pixel
   kLstm,
+  kGatherTokens,   // of all ranks that cut the tokens
+  kScatterTokens,  // sums of all ranks, of each its tokens
+  kGatherContext,  // keys or values of all ranks that cut the sequence
 };
-inline constexpr std::size_t kOperatorKinds = static_cast<std::size_t>(OperatorKind::kLstm) + 1;
+inline constexpr std::size_t kOperatorKinds =
+    static_cast<std::size_t>(OperatorKind::kGatherContext) + 1;
 
 enum class Activation {
   kGelu,
@@ -125,7 +129,9 @@ struct Operator {
   std::vector<std::int64_t> widths = {};
   std::int64_t heads = 1;
   std::int64_t key_value_heads = 1;
+  std::int64_t ranks = 1;  // that take part; attention: whose keys it reads
   std::int64_t experts = 0;
+  std::int64_t expert_ranks = 1;  // that the experts are spread over
   std::int64_t experts_per_token = 0;
   AdapterForm adapter = AdapterForm::kNone;
   std::int64_t adapter_rank = 0;

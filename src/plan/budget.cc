@@ -6,34 +6,24 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "plan/rank_state.h"
 #include "plan/split.h"
 #include "plan/surroundings.h"
 
 namespace fourpiles {
 namespace {
 
-// On the device.
 Bytes Sum(const Resident& resident) {
   Bytes sum(0);
   for (const Storage& storage : resident.storages) {
-    sum += storage.place == Place::kDevice ? storage.bytes.expected : Bytes(0);
+    sum += storage.bytes.expected;
   }
   return sum;
 }
 
-// The state of one rank at full size: a recipe whose gradients are born in backward has them too.
-Result<Bytes> StateBytes(const Job& job) {
-  const Network& network = job.model.network;
-  const Shares shares = SharesOf(job);
-  const TrainingJob& training = job.training;
-  TRY(const Resident weights, WeightStorages(network, training.recipe.weights, shares.weights));
-  if (training.evaluates) {
-    return Sum(weights);
-  }
-  TRY(const Resident gradients, GradientStorage(network, training.recipe, shares.gradients));
-  TRY(const Resident states,
-      OptimizerStorages(network, training.recipe, training.optimizer, shares.optimizer_state));
-  return Sum(weights) + Sum(gradients) + Sum(states);
+TrainingJob OnOneDevice(TrainingJob training) {
+  training.layout = {};
+  return training;
 }
 
 // Settings of the step that a lower bound does not look at, or an exact play.
@@ -60,8 +50,10 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
     warnings.emplace_back(
         "--expandable-segments changes nothing without a device of NVIDIA's by its name");
   }
-  if (job.training.zero == 0 && job.devices > 1) {
-    warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3");
+  const Layout& layout = job.training.layout;
+  if (layout.zero == 0 && !layout.fsdp && DataRanks(layout) == layout.devices &&
+      layout.devices > 1) {
+    warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3, or --fsdp");
   }
 }
 
@@ -88,9 +80,6 @@ std::vector<std::string> UnknownsOf(const Job& job) {
                               ? "activations, which tensors alone do not tell"
                               : "activations, which a bare parameter count does not tell");
   }
-  if (job.training.zero > 0) {
-    unknowns.emplace_back("the buffers that ZeRO gathers and reduces in");
-  }
   if (KnowsSurroundings(job)) {
     unknowns.emplace_back("what libraries other than cuBLAS work in, communication buffers");
   } else {
@@ -100,7 +89,7 @@ std::vector<std::string> UnknownsOf(const Job& job) {
 }
 
 // Of a file whose config names its format. An adapter is not in that file.
-Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
+Result<std::optional<Budget::FileShare>> FileShareOf(const Job& job) {
   const Network& network = job.model.network;
   if (!job.from_file || job.training.adapter || job.training.evaluates) {
     return std::nullopt;
@@ -114,8 +103,7 @@ Result<std::optional<Budget::FileShare>> FileShareOf(Job job) {
   } else {
     return std::nullopt;
   }
-  job.training.zero = 0;
-  TRY(const Bytes state, StateBytes(job));
+  TRY(const Bytes state, StateBytes(OnOneDevice(job.training), network));
   share.times = static_cast<double>(state.value()) / static_cast<double>(share.weights.value());
   return share;
 }
@@ -149,18 +137,19 @@ Result<Band> AddSurroundings(Budget& budget) {
 }
 
 // Of a full training; the state of an adapter, or of some parts, says little of the recipe.
-Result<std::vector<RecipeReading>> ReadingsOfRecipe(Job job) {
+Result<std::vector<RecipeReading>> ReadingsOfRecipe(const Job& job) {
   std::vector<RecipeReading> readings;
   const bool frozen = !job.training.freeze.empty() || !job.training.train_only.empty();
   if (job.training.recipe_word.empty() || job.training.adapter || frozen ||
       job.training.evaluates) {
     return readings;
   }
-  job.training.zero = 0;
+  const TrainingJob alone = OnOneDevice(job.training);
   const std::vector<Recipe> recipes = ReadingsOf(job.training.recipe_word);
   for (const Recipe& recipe : recipes.size() > 1 ? recipes : std::vector<Recipe>()) {
-    job.training.recipe = recipe;
-    TRY(const Bytes state, StateBytes(job));
+    TrainingJob other = alone;
+    other.recipe = recipe;
+    TRY(const Bytes state, StateBytes(other, job.model.network));
     readings.push_back(
         {.recipe = recipe.names.id,
          .bytes_per_parameter = static_cast<double>(state.value()) /
@@ -278,7 +267,7 @@ Result<Budget> PlayedBudget(const Job& job) {
   TRY(budget.total, AddSurroundings(budget));
   budget.piles = PilesAt(budget.tape, Place::kDevice, budget.peak.moment);
   budget.shapes_known = ShapesAreKnown(job);
-  TRY(budget.state, StateBytes(job));
+  TRY(budget.state, LargestState(job));
   if (job.device) {
     budget.verdict = FitOf(budget.total, job.device->memory);
     budget.headroom = job.device->memory - budget.total.expected;

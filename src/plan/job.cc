@@ -81,6 +81,15 @@ std::string_view Word(Unknown unknown) {
 
 namespace {
 
+Result<std::optional<Bytes>> ReadHostMemory(const SettingReader& reader) {
+  const SetValue* set = reader.Find("host-memory");
+  if (set == nullptr) {
+    return std::nullopt;
+  }
+  TRY(const Bytes memory, ParseBytes(set->text, set->where));
+  return memory;
+}
+
 // Cross attention keeps the images of a request apart from its context: one of the largest size,
 // where no count was given.
 void MoveImageTokens(Job& job, SettingReader& reader) {
@@ -141,11 +150,14 @@ Result<Job> ReadJob(Job opened, const Settings& settings) {
     TRY(const std::shared_ptr<const TrainingData> data, ReadTrainingData(reader, job));
     TakeSequenceLength(job, data.get());
     TRY(job.training, ReadTraining(reader, job));
+    job.devices = job.training.layout.devices;
     job.training.data = data;
+    TRY(job.host_memory, ReadHostMemory(reader));
     if (job.training.profile.fuses_queries_keys_values) {
       job.model.network = WithFusedAttention(std::move(job.model.network));
     }
-    PadVocabulary(job.model.network, job.training.profile.vocabulary_multiple);
+    PadVocabulary(job.model.network,
+                  job.training.profile.vocabulary_multiple * job.training.layout.tensor);
     job.training.adapter = std::move(parts.adapter);
     job.training.freeze = std::move(parts.freeze);
     job.training.train_only = std::move(parts.train_only);

@@ -10,6 +10,7 @@
 #include "model/adapter.h"
 #include "model/catalogue.h"
 #include "plan/device.h"
+#include "plan/layout.h"
 #include "plan/sample_lengths.h"
 #include "plan/serving_job.h"
 #include "plan/settings.h"
@@ -67,11 +68,14 @@ struct TrainingJob {
   std::optional<WeightScheme> base = {};  // of frozen linear layers; else as the recipe has it
   std::string base_format = {};           // its name
   bool offloads_activations = false;      // to the host, between forward and backward pass
+  bool offloads_optimizer = false;        // its states, and the step, are the host's
+  bool offloads_parameters = false;       // they come layer by layer; with them the optimizer
   // Every micro-batch but the first is shorter, so that nothing held over from one counts.
   bool later_batches_are_shorter = false;
   bool expandable_segments = false;  // of PyTorch's allocator
   bool evaluates = false;            // a forward pass that keeps nothing, instead of a step
-  int zero = 0;                      // stage, 0 to 3
+  bool first_step = false;           // whose optimizer has no states until its end
+  Layout layout = {};
   std::shared_ptr<const TrainingData> data = {};
 };
 
@@ -88,8 +92,9 @@ struct Job {
   bool from_file = false;   // the model is a file or a folder
   std::optional<Device> device = {};
   std::int64_t devices = 1;
-  TrainingJob training = {};  // unless kind is kServe
-  ServingJob serving = {};    // when kind is kServe
+  std::optional<Bytes> host_memory = {};  // of one host
+  TrainingJob training = {};              // unless kind is kServe
+  ServingJob serving = {};                // when kind is kServe
   std::optional<Unknown> solve = {};
   Settings settings = {};              // as typed
   std::vector<Default> defaults = {};  // what was not set and shaped the answer

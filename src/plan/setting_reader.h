@@ -43,6 +43,9 @@ class SettingReader {
 // The settings of training. The job's kind, model and devices are set already.
 Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job);
 
+// The settings of a layout over devices, checked. The job's model and devices are set already.
+Result<Layout> ReadLayout(SettingReader& reader, const Job& job);
+
 // The settings of serving. The job's model and device are set already.
 Result<ServingJob> ReadServing(SettingReader& reader, const Job& job);
 

@@ -49,14 +49,17 @@ std::int64_t MostOf(const Job& job, Unknown unknown) {
 }
 
 Result<std::optional<std::int64_t>> SolveDevices(const Job& job) {
-  const auto fits = [&](std::int64_t value) { return Fits(job, Unknown::kDevices, value); };
+  // Ranks of tensor, pipeline and context parallelism come together.
+  const std::int64_t unit = DevicesOfOneReplica(job.training.layout);
+  const std::int64_t most = kMostDevices / unit;
+  const auto fits = [&](std::int64_t units) { return Fits(job, Unknown::kDevices, units * unit); };
   if (fits(1)) {
-    return 1;
+    return unit;
   }
-  if (!fits(kMostDevices)) {
+  if (most < 1 || !fits(most)) {
     return std::nullopt;
   }
-  return 1 + LastThatHolds(1, kMostDevices, [&](std::int64_t value) { return !fits(value); });
+  return unit * (1 + LastThatHolds(1, most, [&](std::int64_t units) { return !fits(units); }));
 }
 
 }  // namespace
@@ -71,6 +74,7 @@ Job WithValue(Job job, Unknown unknown, std::int64_t value) {
       break;
     case Unknown::kDevices:
       job.devices = value;
+      job.training.layout = WithDevices(job.training.layout, value);
       break;
     case Unknown::kConcurrency:
       job.serving.concurrency = value;

@@ -7,13 +7,8 @@
 
 #include "plan/job.h"
 #include "step/play.h"
-#include "step/state.h"
 
 namespace fourpiles {
-
-// Over how many ranks ZeRO divides each pile: stage 1 the optimizer state, 2 the gradients too, 3
-// the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, section 5).
-Shares SharesOf(const Job& job);
 
 // Of layers alike most are played once, for all of them; or each for itself, to be looked at.
 enum class LayersPlayed { kAlikeOnce, kEach };
@@ -22,5 +17,8 @@ enum class LayersPlayed { kAlikeOnce, kEach };
 // 2^53.
 Result<std::vector<Part>> SplitTraining(const Job& job,
                                         LayersPlayed layers = LayersPlayed::kAlikeOnce);
+
+// Of the rank that has most: weights, gradients and optimizer state at full size.
+Result<Bytes> LargestState(const Job& job);
 
 }  // namespace fourpiles

@@ -148,7 +148,7 @@ bool TrainsInTheFormat(const Job& job) {
 // there. A lower bound of a bare count has all of them in one tensor.
 bool HasLoneGradients(const TrainingJob& training) {
   return !training.evaluates && !training.lower_bound && training.gradient_accumulation == 1 &&
-         training.zero == 0 && !training.recipe.loss_scaler &&
+         training.layout.zero == 0 && !training.recipe.loss_scaler &&
          training.recipe.compute.name != "float16";
 }
 

@@ -188,16 +188,30 @@ Result<void> ReadBase(SettingReader& reader, const Job& job, TrainingJob& traini
   return {};
 }
 
-Result<bool> ReadOffload(const SettingReader& reader) {
+// "activations", "optimizer", "parameters", several joined by +.
+Result<void> ReadOffload(const SettingReader& reader, TrainingJob& training) {
   const SetValue* set = reader.Find("offload");
-  if (set == nullptr || set->text == "activations") {
-    return set != nullptr;
+  if (set == nullptr) {
+    return {};
   }
-  const bool known = set->text == "optimizer" || set->text == "parameters";
-  return WrongUsage({.where = set->where,
-                     .found = fmt::format(
-                         "{} \"{}\"", known ? "not in this version:" : "unknown word", set->text),
-                     .expected = "expected activations"});
+  std::string_view rest = set->text;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find('+'));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    if (word == "activations") {
+      training.offloads_activations = true;
+    } else if (word == "optimizer") {
+      training.offloads_optimizer = true;
+    } else if (word == "parameters") {
+      training.offloads_parameters = true;
+    } else {
+      return WrongUsage({.where = set->where,
+                         .found = fmt::format("unknown word \"{}\"", word),
+                         .expected = "expected activations, optimizer or parameters",
+                         .hint = "several are joined: optimizer+activations"});
+    }
+  }
+  return {};
 }
 
 // A step with every gradient as it comes, beside what needs them all.
@@ -209,7 +223,7 @@ Result<void> CheckStepInBackward(const SettingReader& reader, const TrainingJob&
   };
   const Conflict conflicts[] = {
       {training.gradient_accumulation > 1, "gradient accumulation", "--gradient-accumulation 1"},
-      {training.zero > 0, "ZeRO", "--zero 0"},
+      {training.layout.zero > 0 || training.layout.fsdp, "sharded gradients", "leave one out"},
       {training.recipe.loss_scaler, "a loss scaler, which looks at all gradients first",
        "--recipe amp-bf16 has none"},
       {training.optimizer.names.id == "lbfgs", "L-BFGS, which steps over all parameters at once",
@@ -240,11 +254,43 @@ Result<void> CheckTogether(const SettingReader& reader, const TrainingJob& train
              training.lower_bound ? "expected --activations exact" : "expected a training step",
          .hint = training.lower_bound ? "give a model with layers" : "leave one out"});
   }
-  if (training.base && training.zero == 3) {
-    return WrongUsage({.where = reader.Find("base-format")->where,
-                       .found = "coded weights over ZeRO 3",
-                       .expected = "expected --zero 2 or less",
-                       .hint = "not in this version"});
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+// As many as keep a pipeline full.
+Result<void> ReadMicroBatches(SettingReader& reader, TrainingJob& training) {
+  const Layout& layout = training.layout;
+  const std::int64_t usual = layout.pipeline > 1 ? 2 * layout.pipeline : 1;
+  TRY(training.gradient_accumulation, reader.Count("gradient-accumulation", usual, kSizes));
+  if (layout.chunks > 1 && training.gradient_accumulation % layout.pipeline != 0) {
+    return WrongUsage(
+        {.where = "--gradient-accumulation",
+         .found = fmt::format("{} micro-batches of an interleaved pipeline of {} stages",
+                              training.gradient_accumulation, layout.pipeline),
+         .expected = fmt::format("expected a multiple of {}", layout.pipeline),
+         .hint = "Megatron-LM's interleaved schedule runs them in groups of as many as there are "
+                 "stages"});
+  }
+  return {};
+}
+
+// Every rank has as many tokens.
+Result<void> CheckTokens(const TrainingJob& training) {
+  const Layout& layout = training.layout;
+  const std::int64_t ranks = layout.context * (layout.sequence_parallel ? layout.tensor : 1);
+  // The halves of a causal sequence are dealt out so that all have as much to do.
+  const std::int64_t pieces = layout.context > 1 ? 2 * ranks : ranks;
+  if (training.sequence_length % pieces != 0) {
+    return WrongUsage(
+        {.where = layout.context > 1 ? "--context-parallel" : "--sequence-parallel",
+         .found = fmt::format("{} tokens over {} devices", training.sequence_length, ranks),
+         .expected = fmt::format("expected a multiple of {} tokens", pieces),
+         .hint = fmt::format("--sequence-length {}",
+                             (training.sequence_length / pieces + 1) * pieces)});
   }
   return {};
 }
@@ -264,7 +310,8 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   const std::int64_t usual = std::min(longest, kDefaultSequenceLength);
   TRY(training.sequence_length,
       reader.Count("sequence-length", network.tokens_per_sample.value_or(usual), kSizes));
-  TRY(training.gradient_accumulation, reader.Count("gradient-accumulation", 1, kSizes));
+  TRY(training.layout, ReadLayout(reader, job));
+  TRY_VOID(ReadMicroBatches(reader, training));
   TRY_VOID(ReadActivations(reader, job, training));
   TRY(training.activation_format, reader.Format("activation-format", training.recipe.compute));
   TRY_VOID(ReadImplementation(reader, training));
@@ -277,10 +324,10 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
     training.later_batches_are_shorter = batches == 1;
   }
   TRY_VOID(ReadBase(reader, job, training));
-  TRY(training.offloads_activations, ReadOffload(reader));
-  TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));
-  training.zero = static_cast<int>(zero);
+  TRY_VOID(ReadOffload(reader, training));
+  training.first_step = reader.Flag("first-step");
   TRY_VOID(CheckTogether(reader, training));
+  TRY_VOID(CheckTokens(training));
   return training;
 }
 

@@ -164,7 +164,7 @@ TrainingDescription DescriptionOf(const Job& job) {
       .sequence_length = training.sequence_length,
       .micro_batch_size = training.micro_batch_size,
       .devices = job.devices,
-      .zero_stage = training.zero,
+      .zero_stage = training.layout.zero,
       .precision_bytes = StorageBits(training.recipe.compute) / 8,
       .optimizer = OptimizerOf(training.optimizer),
       .recompute = training.recompute.kind == RecomputeKind::kLayers ? DescribedRecompute::kFull

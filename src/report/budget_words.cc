@@ -216,7 +216,7 @@ std::string TrainingSettingsWords(const TrainingJob& training) {
   if (!training.train_only.empty()) {
     words += ", trained: " + training.train_only;
   }
-  return training.zero == 0 ? words : words + fmt::format(", ZeRO {}", training.zero);
+  return training.layout.zero == 0 ? words : words + fmt::format(", ZeRO {}", training.layout.zero);
 }
 
 std::string SettingsWords(const Budget& budget) {

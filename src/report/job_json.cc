@@ -134,7 +134,7 @@ constexpr Row kRows[] = {
      [](const Job& j) {
        return j.training.offloads_activations ? Json("activations") : Json(nullptr);
      }},
-    {"zero", [](const Job& j) { return Json(j.training.zero); }},
+    {"zero", [](const Job& j) { return Json(j.training.layout.zero); }},
     {"solve", [](const Job& j) { return j.solve ? Json(Word(*j.solve)) : Json(); }},
 };
 

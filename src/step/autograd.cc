@@ -57,6 +57,15 @@ bool Autograd::Keeps(std::int32_t first, std::int32_t storage) const {
          saved_.end();
 }
 
+namespace {
+
+// There is a buffer already that the gradient goes into.
+bool IsAddedTo(GradientUse use) {
+  return use == GradientUse::kAdded || use == GradientUse::kDirect;
+}
+
+}  // namespace
+
 Autograd::Node& Autograd::NewNode(std::int32_t first_output, std::int32_t outputs) {
   return nodes_.emplace_back(Node{.kernel = memory_.Now(),
                                   .first_output = first_output,
@@ -70,7 +79,7 @@ void Autograd::AddInput(const Tensor& tensor, Gradient gradient) {
     return;
   }
   const std::int32_t leaf = edges_[Index(tensor.edge)].leaf;
-  const bool resident = leaf != kNothing && leaves_[Index(leaf)].use != GradientUse::kBorn;
+  const bool resident = leaf != kNothing && IsAddedTo(leaves_[Index(leaf)].use);
   if (gradient == Gradient::kDirect && !resident) {
     gradient = Gradient::kNew;
   }
@@ -174,6 +183,11 @@ std::int32_t Autograd::GradientStorage(std::int32_t edge) const {
   return edge == kNothing ? kNothing : edges_[Index(edge)].gradient.storage;
 }
 
+Tensor Autograd::TakeCollected(std::int32_t edge) {
+  const std::int32_t leaf = edge == kNothing ? kNothing : edges_[Index(edge)].leaf;
+  return leaf == kNothing ? Tensor() : std::exchange(leaves_[Index(leaf)].gradient, {});
+}
+
 Tensor Autograd::TakeGradient(std::int32_t edge) {
   edges_[Index(edge)].has_gradient = false;
   return std::exchange(edges_[Index(edge)].gradient, {});
@@ -205,6 +219,8 @@ void Autograd::Finish(Leaf& leaf, Edge& edge) {
     memory_.Assign(gradient.storage, Pile::kGradients);
     leaf.gradient = std::move(gradient);
     leaf.use = GradientUse::kAdded;
+  } else if (leaf.use == GradientUse::kCollected) {
+    leaf.gradient = std::move(gradient);
   }
 }
 

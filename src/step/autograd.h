@@ -33,9 +33,10 @@ struct Input {
 
 // What becomes of a parameter's gradient once it is complete.
 enum class GradientUse {
-  kBorn,    // it becomes the parameter's gradient and stays
-  kAdded,   // it is added to a buffer that is there, or stepped with at once, and let go of
-  kDirect,  // the kernel adds to that buffer itself: there is no gradient of its own
+  kBorn,       // it becomes the parameter's gradient and stays
+  kAdded,      // it is added to a buffer that is there, or stepped with at once, and let go of
+  kDirect,     // the kernel adds to that buffer itself: there is no gradient of its own
+  kCollected,  // it waits until those of its unit are sent to the ranks that have their shares
 };
 
 class Autograd {
@@ -77,6 +78,8 @@ class Autograd {
 
   // The edge of a parameter that is trained.
   std::int32_t NewLeaf(GradientUse use);
+  // The gradient that a parameter collected, if there is one; it has none from now on.
+  Tensor TakeCollected(std::int32_t edge);
 
   // --- The backward pass ---
 

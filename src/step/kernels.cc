@@ -129,6 +129,15 @@ Tensor Kernels::Fused(const KernelKind& kind, const Shape& shape, const ElementT
   return output;
 }
 
+Tensor Kernels::GatheredAgain(const KernelKind& kind, const Tensor& x, const Shape& shape) {
+  Tensor whole = Fused(kind, shape, x.type, {{x}}, {});
+  if (whole.RequiresGradient()) {
+    whole.is_gathered = true;
+    whole.made_of = std::make_shared<const std::vector<Tensor>>(std::vector<Tensor>{Stored(x)});
+  }
+  return whole;
+}
+
 Tensor Kernels::FusedKeepingOutput(const KernelKind& kind, const Shape& shape,
                                    const ElementType& type, std::initializer_list<Input> inputs,
                                    std::initializer_list<const Tensor*> saved) {

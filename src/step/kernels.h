@@ -66,6 +66,17 @@ struct Framework {
   bool codes_are_of_float16 = false;
   // Gradients are zeroed between steps, not let go of: zero_grad() up to PyTorch 1.13.
   bool zeroes_gradients = false;
+  // What a stage of a pipeline has sent on is let go of, though its graph stands (Megatron-LM,
+  // core/pipeline_parallel/schedules.py, deallocate_output_tensor).
+  bool frees_sent_outputs = false;
+  // Gradients of data-parallel ranks are sent from copies of them.
+  bool copies_into_buckets = true;
+  // Sharded parameters of a unit are one flat tensor, whose gradient is sent as it is (FSDP1:
+  // torch/distributed/fsdp/_flat_param.py), else each for itself (FSDP2).
+  bool flat_parameters = false;
+  // Embedding and output layer are units of their own beside the layers; else they belong to the
+  // whole, which is gathered first and let go of last.
+  bool shards_root_apart = false;
   // The training loop holds the logits until those of the next micro-batch are there.
   bool loop_holds_logits = false;
 };
@@ -81,7 +92,9 @@ struct Numbers {
 // pass stands in memory then anyway, so torch.compile keeps it
 // (functorch/_functorch/partitioners.py, ban_recompute_materialized_backward).
 inline Tensor Stored(Tensor x) {
-  x.made_of = {};
+  if (!x.is_gathered) {
+    x.made_of = {};
+  }
   return x;
 }
 
@@ -147,6 +160,8 @@ class Kernels {
   Tensor FusedKeepingOutput(const KernelKind& kind, const Shape& shape, const ElementType& type,
                             std::initializer_list<Input> inputs,
                             std::initializer_list<const Tensor*> saved);
+  // Parts of other ranks beside x; the backward pass gathers them again rather than keep them.
+  Tensor GatheredAgain(const KernelKind& kind, const Tensor& x, const Shape& shape);
   // A node whose output takes the place of its input and is kept.
   Tensor KeepInPlace(const KernelKind& kind, Tensor x);
   // All of them in one new tensor; their gradients are views of its.

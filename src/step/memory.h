@@ -117,6 +117,7 @@ class Tensor {
         type(other.type),
         storage(other.storage),
         edge(other.edge),
+        is_gathered(other.is_gathered),
         made_of(other.made_of),
         memory_(other.memory_) {
     if (memory_ != nullptr) {
@@ -128,6 +129,7 @@ class Tensor {
         type(other.type),
         storage(std::exchange(other.storage, kNothing)),
         edge(other.edge),
+        is_gathered(other.is_gathered),
         made_of(std::move(other.made_of)),
         memory_(std::exchange(other.memory_, nullptr)) {}
   Tensor& operator=(Tensor other) noexcept {
@@ -135,6 +137,7 @@ class Tensor {
     std::swap(type, other.type);
     std::swap(storage, other.storage);
     std::swap(edge, other.edge);
+    std::swap(is_gathered, other.is_gathered);
     std::swap(made_of, other.made_of);
     std::swap(memory_, other.memory_);
     return *this;
@@ -151,6 +154,7 @@ class Tensor {
   ElementType type = {};
   std::int32_t storage = kNothing;  // in the tape, or none: resident
   std::int32_t edge = kNothing;     // where its gradient goes, or none: it needs no gradient
+  bool is_gathered = false;         // made of what other ranks have too, and gathered again
   // Where the backward pass computes it again rather than keep it: what it is computed from.
   std::shared_ptr<const std::vector<Tensor>> made_of = {};
 

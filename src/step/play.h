@@ -4,6 +4,7 @@
 // born and dies at a moment.
 
 #include <memory>
+#include <optional>
 
 #include "step/optimizer.h"
 #include "step/profile.h"
@@ -35,6 +36,14 @@ struct Resident {
   void Append(Resident other);
 };
 
+// What is gathered of the blocks of a network whose parameters are sharded, and what becomes of
+// their gradients. By block, of one layer.
+struct GatheredBlocks {
+  std::vector<Bytes> weights = {};    // as they are computed with
+  std::vector<Bytes> sent = {};       // gradients, as they are sent; 0: as they are
+  std::vector<Bytes> gradients = {};  // this rank's share, born when it comes; 0: it is there
+};
+
 // One of the distinct roles in a job: all that a rank holds and does.
 struct Part {
   std::string rank = {};   // "rank 0", "ranks 0 to 62"
@@ -49,12 +58,18 @@ struct Part {
   Recompute recompute = {};
   // Frozen parameters that are kept as codes, by block and parameter; empty: none.
   std::vector<std::vector<bool>> coded = {};
+  GatheredBlocks gathered = {};
+  bool gathers_stay = false;  // from the forward to the backward pass
+  // What a stage of a pipeline is given by the one before, for each chunk of its layers.
+  std::optional<Shape> received = {};
   // What layers keep for the backward pass stands on the host until then.
   bool offloads_activations = false;
   // The micro-batch before may have been as long: what is held from one to the next counts in full.
   bool holds_over_steps = true;
   // False: nothing is kept for a backward pass, as under torch.no_grad().
   bool records = true;
+  // The optimizer makes its states as it steps.
+  bool is_first_step = false;
   Bytes step_temporaries = Bytes(0);  // of the optimizer
 };
 

@@ -18,13 +18,14 @@ void SetRules(Profile& profile, std::initializer_list<std::pair<OperatorKind, Ru
 
 // Level: how much is computed again (train_gpt2.cu, option -r).
 Profile LlmCAtLevel(int level) {
-  Profile profile = {
-      .source = "llm.c, train_gpt2.cu, fill_in_activation_sizes",
-      .framework = {.direct_gradients = DirectGradients::kAll, .recompute_level = level},
-      .attention = {nullptr, nullptr, FlashAttentionRule},
-      .loss = {nullptr, LlmcLossRule, nullptr},
-      .vocabulary_multiple = 128,
-      .allocates_once = true};
+  Profile profile = {.source = "llm.c, train_gpt2.cu, fill_in_activation_sizes",
+                     .framework = {.direct_gradients = DirectGradients::kAll,
+                                   .recompute_level = level,
+                                   .copies_into_buckets = false},
+                     .attention = {nullptr, nullptr, FlashAttentionRule},
+                     .loss = {nullptr, LlmcLossRule, nullptr},
+                     .vocabulary_multiple = 128,
+                     .allocates_once = true};
   SetRules(profile, {{OperatorKind::kEmbedding, EmbeddingRule},
                      {OperatorKind::kPositions, LlmcPositionsRule},
                      {OperatorKind::kLinear, LinearRule},
@@ -40,7 +41,6 @@ Profile LlmCAtLevel(int level) {
 
 }  // namespace
 
-// Megatron-LM, a rank that has no others to share tensors with.
 Profile Megatron() {
   Profile profile = {
       .name = "megatron",
@@ -49,7 +49,9 @@ Profile Megatron() {
           "Megatron-LM, megatron/core; Transformer Engine; Korthikanti et al. 2022, Reducing "
           "Activation Recomputation in Large Transformer Models, arXiv 2205.05198",
       // gradient_accumulation_fusion: core/tensor_parallel/layers.py.
-      .framework = {.direct_gradients = DirectGradients::kLinear},
+      .framework = {.direct_gradients = DirectGradients::kLinear,
+                    .frees_sent_outputs = true,
+                    .copies_into_buckets = false},
       .attention = {MegatronEagerAttentionRule, nullptr, MegatronFlashAttentionRule},
       .loss = {MegatronLossRule, nullptr, nullptr},
       .vocabulary_multiple = 128};  // make_vocab_size_divisible_by
@@ -69,7 +71,10 @@ Profile Megatron() {
                      {OperatorKind::kScale, ScaleRule},
                      {OperatorKind::kAdd, AddRule},
                      {OperatorKind::kDropout, InPlaceDropoutRule},
-                     {OperatorKind::kLoss, MegatronLossRule}});
+                     {OperatorKind::kLoss, MegatronLossRule},
+                     {OperatorKind::kGatherTokens, GatherTokensAgainRule},
+                     {OperatorKind::kScatterTokens, ScatterTokensRule},
+                     {OperatorKind::kGatherContext, GatherTokensAgainRule}});
   return profile;
 }
 
@@ -105,6 +110,7 @@ Profile LitGpt() {
                                    .rotary_casts_per_use = true,
                                    .coded_product_keeps_input = true,
                                    .codes_are_of_float16 = true,
+                                   .flat_parameters = true,
                                    .loop_holds_logits = true},
                      .attention = {EagerAttentionRule, LitGptAttentionRule, nullptr},
                      .loss = {nullptr, nullptr, LitGptLossRule},

@@ -51,6 +51,9 @@ Profile PyTorch() {
       {OperatorKind::kUpsample, UpsampleRule},
       {OperatorKind::kPixelAttention, PixelAttentionRule},
       {OperatorKind::kLstm, LstmRule},
+      {OperatorKind::kGatherTokens, GatherTokensRule},
+      {OperatorKind::kScatterTokens, ScatterTokensRule},
+      {OperatorKind::kGatherContext, GatherTokensAgainRule},
   };
   for (const auto& [kind, rule] : kRules) {
     SetRule(profile, kind, rule);
@@ -85,6 +88,7 @@ Profile PyTorch21() {
   profile.summary = "PyTorch up to 2.1 on CUDA, whose mean() keeps its input";
   profile.framework.mean_keeps_input = true;
   profile.framework.shift_copies_logits = true;
+  profile.framework.flat_parameters = true;
   return profile;
 }
 

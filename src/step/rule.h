@@ -19,6 +19,7 @@ struct Batch {
   std::int64_t loss_chunks = 1;      // of a chunked loss
   // Of these tokens the first so many are no tokens of the batch: trained embeddings.
   std::int64_t prompt_tokens = 0;
+  double expert_imbalance = 1;  // how many times their even share the rank's experts get
   // How many tokens each expert of each layer gets, where that is known; else all get the same.
   std::vector<std::vector<std::int64_t>> expert_tokens = {};
 };

@@ -46,6 +46,11 @@ void EagerAttentionRule(Stage& stage, const Operator& op);
 void SdpaAttentionRule(Stage& stage, const Operator& op);
 void FlashAttentionRule(Stage& stage, const Operator& op);
 
+// rules_parallel.cc
+void GatherTokensRule(Stage& stage, const Operator& op);
+void GatherTokensAgainRule(Stage& stage, const Operator& op);
+void ScatterTokensRule(Stage& stage, const Operator& op);
+
 // rules_mixture.cc
 void ExpertsRule(Stage& stage, const Operator& op);
 void StackedExpertsRule(Stage& stage, const Operator& op);

@@ -39,7 +39,7 @@ Tensor Table(Stage& stage, const Operator& op, const Tensor& x, const char* name
 AttentionSizes SizesOf(const Operator& op, const Tensor& q) {
   return {.batch = q.shape.lengths[0],
           .tokens = q.shape.lengths[1],
-          .key_tokens = q.shape.lengths[1] + op.prefix_tokens,
+          .key_tokens = q.shape.lengths[1] * op.ranks + op.prefix_tokens,
           .heads = op.heads,
           .key_value_heads = op.key_value_heads,
           .width = op.widths[1],

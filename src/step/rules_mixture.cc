@@ -4,6 +4,7 @@
 // where float32 is used: models/qwen3_moe (Qwen3MoeSparseMoeBlock), models/deepseek_v3
 // (DeepseekV3MoE, DeepseekV3TopkRouter), models/gpt_oss (GptOssExperts, as it trains).
 
+#include <cmath>
 #include <utility>
 
 #include "step/rules.h"
@@ -25,7 +26,10 @@ std::int64_t TokensOf(const Stage& stage, const Operator& op, std::int64_t exper
   if (layer < stage.batch.expert_tokens.size()) {
     return stage.batch.expert_tokens[layer][static_cast<std::size_t>(expert)];
   }
-  const std::int64_t routed = OrLargest(Checked(tokens) * op.experts_per_token);
+  // Ranks that experts are spread over send as many tokens each.
+  const Checked sent = Checked(tokens) * op.experts_per_token * op.expert_ranks;
+  const auto routed =
+      std::llround(static_cast<double>(OrLargest(sent)) * stage.batch.expert_imbalance);
   return routed / op.experts + (expert < routed % op.experts ? 1 : 0);
 }
 
@@ -110,7 +114,7 @@ void RunExperts(Stage& stage, const Operator& op, std::size_t router_bias, Exper
   x = kernels.View(std::move(x), ShapeOf({tokens, width}));
   const Tensor weights = Route(stage, op, x, router_bias);
   Tensor output = kernels.Constant(x.shape, op.float32 ? kFloat32 : x.type, "output");
-  for (std::int64_t expert = 0; expert < op.experts; ++expert) {
+  for (std::int64_t expert = 0; expert < op.experts / op.expert_ranks; ++expert) {
     const std::int64_t chosen = TokensOf(stage, op, expert, tokens);
     if (chosen == 0) {
       continue;

@@ -18,36 +18,171 @@ void AddLayers(std::vector<Action>& actions, const Block& block, Action action, 
   }
 }
 
-std::vector<Action> Pass(const Network& network, const Action& action, bool every_layer) {
-  std::vector<Action> actions;
-  for (std::size_t block = 0; block < network.blocks.size(); ++block) {
-    Action of_block = action;
-    of_block.block = static_cast<std::int64_t>(block);
-    AddLayers(actions, network.blocks[block], of_block, every_layer);
+// Passes of one chunk that are alike.
+struct Passes {
+  Chunk chunk = {};
+  std::int64_t number = 0;
+  std::int64_t count = 1;
+};
+
+// Those that wait while others run; each for itself, where every layer is.
+std::vector<Passes> WaitingPasses(const std::vector<Chunk>& chunks, bool each) {
+  std::vector<Passes> passes;
+  for (const Chunk& chunk : chunks) {
+    const std::int64_t at_a_time = each ? 1 : chunk.waiting;
+    for (std::int64_t left = chunk.waiting; left > 0; left -= at_a_time) {
+      passes.push_back({chunk, std::ssize(passes), at_a_time});
+    }
   }
-  if (action.kind == ActionKind::kBackward) {
-    std::ranges::reverse(actions);
+  return passes;
+}
+
+// Puts together the passes of one rank.
+class Scheduler {
+ public:
+  Scheduler(const Network& network, const ScheduleStyle& style)
+      : network_(network), style_(style) {}
+
+  void Forward(const Passes& passes) {
+    const std::vector<Action> layers = Layers(passes);
+    GatherRoot(layers);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      Gather(layers, i);
+      Gather(layers, i + 1);
+      Add(layers[i], ActionKind::kForward);
+      if (IsLetGo(layers, i)) {
+        Add(layers[i], ActionKind::kRelease);
+      }
+    }
   }
-  return actions;
+
+  void Backward(const Passes& passes) {
+    std::vector<Action> layers = Layers(passes);
+    const std::vector<Action> forward = layers;
+    std::ranges::reverse(layers);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      Again(forward, layers, i);
+      Again(forward, layers, i + 1);
+      Add(layers[i], ActionKind::kBackward);
+      if (style_.gather.gathers && !IsRoot(layers[i])) {
+        Reduce(layers[i]);
+        Add(layers[i], ActionKind::kRelease);
+      }
+    }
+    for (const Action& layer : layers) {
+      if (style_.gather.gathers && IsRoot(layer)) {
+        Reduce(layer);
+        Add(layer, ActionKind::kRelease);
+      }
+    }
+  }
+
+  void Step() { actions_.push_back({.kind = ActionKind::kStep}); }
+
+  std::vector<Action> Take() { return std::move(actions_); }
+
+ private:
+  std::vector<Action> Layers(const Passes& passes) const {
+    std::vector<Action> layers;
+    for (std::size_t block = passes.chunk.first; block < passes.chunk.last; ++block) {
+      AddLayers(layers, network_.blocks[block],
+                {.block = static_cast<std::int64_t>(block),
+                 .micro_batch = passes.number,
+                 .micro_batches = passes.count},
+                style_.every_layer);
+    }
+    return layers;
+  }
+
+  void Add(Action action, ActionKind kind) {
+    action.kind = kind;
+    actions_.push_back(action);
+  }
+
+  bool IsLayer(const Action& action) const {
+    return IsNumbered(network_.blocks[static_cast<std::size_t>(action.block)]);
+  }
+  // What is gathered with the whole and stays to the end.
+  bool IsRoot(const Action& action) const { return !style_.gather.root_apart && !IsLayer(action); }
+
+  // After the last layer nothing is let go of that comes first in the backward pass.
+  bool IsLetGo(const std::vector<Action>& layers, std::size_t number) const {
+    const bool comes_first =
+        style_.gather.root_apart &&
+        std::none_of(layers.begin() + static_cast<std::ptrdiff_t>(number) + 1, layers.end(),
+                     [&](const Action& action) { return IsLayer(action); });
+    return style_.gather.gathers && style_.gather.reshards && !IsRoot(layers[number]) &&
+           !comes_first;
+  }
+
+  // The parts of the whole that are gathered at its beginning.
+  void GatherRoot(const std::vector<Action>& layers) {
+    for (const Action& layer : layers) {
+      if (style_.gather.gathers && IsRoot(layer)) {
+        Add(layer, ActionKind::kGather);
+      }
+    }
+  }
+  // The layer, if there is such; it may be there already.
+  void Gather(const std::vector<Action>& layers, std::size_t number) {
+    if (style_.gather.gathers && number < layers.size() && !IsRoot(layers[number])) {
+      Add(layers[number], ActionKind::kGather);
+    }
+  }
+  void Again(const std::vector<Action>& forward, const std::vector<Action>& layers,
+             std::size_t number) {
+    if (number < layers.size() && IsLetGo(forward, forward.size() - 1 - number)) {
+      Add(layers[number], ActionKind::kGather);
+    }
+  }
+
+  void Reduce(const Action& layer) {
+    if (style_.gather.reduces) {
+      Add(layer, ActionKind::kReduce);
+    }
+  }
+
+  const Network& network_;
+  const ScheduleStyle& style_;
+  std::vector<Action> actions_ = {};
+};
+
+Chunk AllBlocks(const Network& network) {
+  return {.last = network.blocks.size()};
 }
 
 }  // namespace
 
 std::vector<Action> TrainingSchedule(const Network& network, const ScheduleStyle& style) {
   constexpr std::int64_t kDistinct = 3;
-  std::vector<Action> schedule;
-  for (std::int64_t i = 0; i < std::min(style.micro_batches, kDistinct); ++i) {
-    for (const ActionKind kind : {ActionKind::kForward, ActionKind::kBackward}) {
-      std::ranges::copy(Pass(network, {.kind = kind, .micro_batch = i}, style.every_layer),
-                        std::back_inserter(schedule));
-    }
+  Scheduler scheduler(network, style);
+  const std::vector<Chunk> chunks =
+      style.chunks.empty() ? std::vector<Chunk>{AllBlocks(network)} : style.chunks;
+  const std::vector<Passes> waiting = WaitingPasses(chunks, style.every_layer);
+  for (const Passes& passes : waiting) {
+    scheduler.Forward(passes);
   }
-  schedule.push_back({.kind = ActionKind::kStep});
-  return schedule;
+  std::int64_t number = std::ssize(waiting);
+  for (std::int64_t i = 0; i < std::min(style.micro_batches, kDistinct); ++i) {
+    scheduler.Forward({chunks.back(), number});
+    scheduler.Backward({chunks.back(), number++});
+  }
+  // The embedding stands in the first chunk.
+  if (chunks.size() > 1) {
+    scheduler.Forward({chunks.front(), number});
+    scheduler.Backward({chunks.front(), number});
+  }
+  for (auto passes = waiting.rbegin(); passes != waiting.rend(); ++passes) {
+    scheduler.Backward(*passes);
+  }
+  scheduler.Step();
+  return scheduler.Take();
 }
 
-std::vector<Action> EvaluationSchedule(const Network& network, bool every_layer) {
-  return Pass(network, {.kind = ActionKind::kForward}, every_layer);
+std::vector<Action> EvaluationSchedule(const Network& network, const ScheduleStyle& style) {
+  Scheduler scheduler(network, style);
+  scheduler.Forward({AllBlocks(network), 0});
+  return scheduler.Take();
 }
 
 std::vector<Action> ServingSchedule() {

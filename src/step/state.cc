@@ -90,6 +90,27 @@ Counts TrainableCounts(const Network& network) {
   return counts;
 }
 
+// The parameters of routed experts, or all others; what they compute is left out.
+Network Parameters(const Network& network, bool routed) {
+  Network some = network;
+  for (Block& block : some.blocks) {
+    block.operators.clear();
+    std::erase_if(block.parameters,
+                  [&](const Parameter& parameter) { return parameter.routed != routed; });
+  }
+  return some;
+}
+
+// Calls it for the whole network, or where experts are divided by others, for each of both.
+template <class AddSome>
+Result<void> ForEachShare(const Network& network, const ShardRanks& ranks, AddSome add) {
+  if (ranks.dense == ranks.experts) {
+    return add(network, ranks.dense);
+  }
+  TRY_VOID(add(Parameters(network, false), ranks.dense));
+  return add(Parameters(network, true), ranks.experts);
+}
+
 // Two shares, where some parameters are kept in float32.
 Result<void> AddTrainable(Resident& resident, const Network& network, Share share,
                           StorageText text) {
@@ -142,17 +163,9 @@ std::string_view Name(StepKernels kernels) {
   return "fused";
 }
 
-Result<Resident> WeightStorages(const Network& network, const NumberFormat& format,
-                                std::int64_t ranks) {
-  Resident resident;
-  if (ranks > 1) {
-    const std::int64_t whole = ParameterCount(network);
-    TRY_VOID(AddShare(
-        resident,
-        {.pile = Pile::kWeights, .elements = whole, .type = TypeOf(format), .ranks = ranks},
-        {.what = "weights, this rank's share", .formula = fmt::format("{} parameters", whole)}));
-    return resident;
-  }
+namespace {
+
+Result<void> AddWeights(Resident& resident, const Network& network, const NumberFormat& format) {
   for (const Block& block : network.blocks) {
     for (const Parameter& parameter : block.parameters) {
       const std::string name = PatternName(block, parameter);
@@ -164,6 +177,24 @@ Result<Resident> WeightStorages(const Network& network, const NumberFormat& form
                              .source = "shapes of the architecture"});
     }
   }
+  return {};
+}
+
+}  // namespace
+
+Result<Resident> WeightStorages(const Network& network, const NumberFormat& format,
+                                const ShardRanks& ranks) {
+  Resident resident;
+  TRY_VOID(ForEachShare(network, ranks, [&](const Network& some, std::int64_t shares) {
+    if (shares == 1) {
+      return AddWeights(resident, some, format);
+    }
+    const std::int64_t whole = ParameterCount(some);
+    return AddShare(
+        resident,
+        {.pile = Pile::kWeights, .elements = whole, .type = TypeOf(format), .ranks = shares},
+        {.what = "weights, this rank's share", .formula = fmt::format("{} parameters", whole)});
+  }));
   return resident;
 }
 
@@ -213,18 +244,22 @@ Result<Resident> ScalingStorages(const Network& network, const Recipe& recipe) {
   return resident;
 }
 
-Result<Resident> GradientStorage(const Network& network, const Recipe& recipe, std::int64_t ranks) {
+Result<Resident> GradientStorage(const Network& network, const Recipe& recipe,
+                                 const ShardRanks& ranks) {
   Resident resident;
-  TRY_VOID(
-      AddTrainable(resident, network,
-                   {.pile = Pile::kGradients, .type = TypeOf(recipe.gradients), .ranks = ranks},
-                   {.what = "gradients", .source = recipe.source}));
+  TRY_VOID(ForEachShare(network, ranks, [&](const Network& some, std::int64_t shares) {
+    return AddTrainable(
+        resident, some,
+        {.pile = Pile::kGradients, .type = TypeOf(recipe.gradients), .ranks = shares},
+        {.what = "gradients", .source = recipe.source});
+  }));
   return resident;
 }
 
-Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
-                                   const Optimizer& optimizer, std::int64_t ranks) {
-  Resident resident;
+namespace {
+
+Result<void> AddStates(Resident& resident, const Network& network, const Recipe& recipe,
+                       const Optimizer& optimizer, std::int64_t ranks) {
   // What is kept in float32 anyway needs no copy.
   if (const std::int64_t copied = TrainableCounts(network).by_recipe; recipe.master && copied > 0) {
     TRY_VOID(AddShare(resident,
@@ -249,6 +284,17 @@ Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
                          .source = optimizer.source}));
     }
   }
+  return {};
+}
+
+}  // namespace
+
+Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
+                                   const Optimizer& optimizer, const ShardRanks& ranks) {
+  Resident resident;
+  TRY_VOID(ForEachShare(network, ranks, [&](const Network& some, std::int64_t shares) {
+    return AddStates(resident, some, recipe, optimizer, shares);
+  }));
   if (optimizer.scalars > 0) {
     const std::int64_t tensors = TrainableTensorCount(network);
     TRY(Storage scalars, Sized(Pile::kOptimizerState, Checked(tensors) * optimizer.scalars,
@@ -282,11 +328,15 @@ Result<Resident> BatchStorages(const Network& network, const Batch& batch,
 }
 
 Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer,
-                              const NumberFormat& format, StepKernels kernels, std::int64_t ranks) {
+                              const NumberFormat& format, StepKernels kernels,
+                              const ShardRanks& ranks) {
   Checked elements = 0;
   if (kernels == StepKernels::kForeach && optimizer.foreach_temporaries) {
-    elements = DivideRoundingUp(Checked(TrainableParameterCount(network)), ranks) *
-               *optimizer.foreach_temporaries;
+    TRY_VOID(ForEachShare(network, ranks, [&](const Network& some, std::int64_t shares) {
+      elements = elements + DivideRoundingUp(Checked(TrainableParameterCount(some)), shares) *
+                                *optimizer.foreach_temporaries;
+      return Result<void>();
+    }));
   } else if (kernels != StepKernels::kFused) {
     elements = Checked(LargestTrainableTensor(network)) * optimizer.loop_temporaries;
   }

@@ -12,13 +12,18 @@
 
 namespace fourpiles {
 
-// Over how many ranks each pile is divided (ZeRO stages 1, 2 and 3 divide one more each). A divided
-// pile is flattened and padded to equal shares, as DeepSpeed and FSDP do, so that all ranks are
-// alike.
+// Over how many ranks a pile is divided: that of routed experts over fewer, where they are spread
+// over ranks already. A divided pile is flattened and padded to equal shares, as DeepSpeed and FSDP
+// do, so that all ranks are alike.
+struct ShardRanks {
+  std::int64_t dense = 1;
+  std::int64_t experts = 1;
+};
+// The same of each pile.
 struct Shares {
-  std::int64_t weights = 1;
-  std::int64_t gradients = 1;
-  std::int64_t optimizer_state = 1;
+  ShardRanks weights = {};
+  ShardRanks gradients = {};
+  ShardRanks optimizer_state = {};
 };
 
 // Errors: all of them when bytes pass 2^53.
@@ -26,7 +31,7 @@ struct Shares {
 // The parameters in one format, a storage for each tensor of each run of alike layers; divided, one
 // storage.
 Result<Resident> WeightStorages(const Network& network, const NumberFormat& format,
-                                std::int64_t ranks = 1);
+                                const ShardRanks& ranks = {});
 
 // The network's buffers.
 Result<Resident> BufferStorages(const Network& network, const NumberFormat& format);
@@ -37,12 +42,12 @@ Result<Resident> ScalingStorages(const Network& network, const Recipe& recipe);
 
 // The gradients of all trainable parameters, at full size.
 Result<Resident> GradientStorage(const Network& network, const Recipe& recipe,
-                                 std::int64_t ranks = 1);
+                                 const ShardRanks& ranks = {});
 
 // The master copy, where the recipe has one, and the optimizer's states; its step counters, which
 // stand on the host.
 Result<Resident> OptimizerStorages(const Network& network, const Recipe& recipe,
-                                   const Optimizer& optimizer, std::int64_t ranks = 1);
+                                   const Optimizer& optimizer, const ShardRanks& ranks = {});
 
 // What every micro-batch is given; a part of the activations.
 Result<Resident> BatchStorages(const Network& network, const Batch& batch,
@@ -58,6 +63,6 @@ std::string_view Name(StepKernels kernels);  // "foreach"
 // What the step needs for a moment, in this format: that of the states.
 Result<Bytes> StepTemporaries(const Network& network, const Optimizer& optimizer,
                               const NumberFormat& format, StepKernels kernels,
-                              std::int64_t ranks = 1);
+                              const ShardRanks& ranks = {});
 
 }  // namespace fourpiles

@@ -33,12 +33,12 @@ std::int64_t StateBytes(const Network& network, const char* recipe_name, const S
 TEST(State, IsTheZeroPapersTable) {
   const Network network = Count(7'500'000'000);
   EXPECT_EQ(StateBytes(network, "mixed-fp16", {}), 120'000'000'000);
-  EXPECT_EQ(StateBytes(network, "mixed-fp16", {.optimizer_state = 64}), 31'406'250'000);
-  EXPECT_EQ(StateBytes(network, "mixed-fp16", {.gradients = 64, .optimizer_state = 64}),
+  EXPECT_EQ(StateBytes(network, "mixed-fp16", {.optimizer_state = {64, 64}}), 31'406'250'000);
+  EXPECT_EQ(StateBytes(network, "mixed-fp16", {.gradients = {64, 64}, .optimizer_state = {64, 64}}),
             16'640'625'000);
-  EXPECT_EQ(
-      StateBytes(network, "mixed-fp16", {.weights = 64, .gradients = 64, .optimizer_state = 64}),
-      1'875'000'000);
+  EXPECT_EQ(StateBytes(network, "mixed-fp16",
+                       {.weights = {64, 64}, .gradients = {64, 64}, .optimizer_state = {64, 64}}),
+            1'875'000'000);
 }
 
 // Bytes a parameter with Adam: PyTorch's 16 in float32 and 8 in pure bfloat16, the ZeRO paper's 16,
@@ -84,7 +84,7 @@ TEST(State, EqualSharesCoverTheWholeWithLessThanOneElementARankToSpare) {
   const Recipe recipe = FindRecipe("bf16").value();
   for (const std::int64_t parameters : {1, 7, 64, 1000, 999'983}) {
     for (const std::int64_t ranks : {1, 2, 3, 64, 1000}) {
-      const Resident resident = GradientStorage(Count(parameters), recipe, ranks).value();
+      const Resident resident = GradientStorage(Count(parameters), recipe, {ranks, ranks}).value();
       const Storage& share = resident.storages.front();
       const std::int64_t spare = share.elements.value() * ranks - parameters;
       EXPECT_GE(spare, 0);

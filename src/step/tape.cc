@@ -25,6 +25,11 @@ std::string_view Name(ActionKind kind) {
       return "recomputation";
     case ActionKind::kBackward:
       return "backward";
+    case ActionKind::kGather:
+      return "gathering";
+    case ActionKind::kRelease:
+    case ActionKind::kReduce:
+      return "reduction of gradients";
     case ActionKind::kStep:
       return "optimizer step";
     case ActionKind::kServe:
@@ -73,7 +78,8 @@ std::string MomentName(const Tape& tape, Moment moment) {
 }
 
 bool StandsForSeveral(const Tape& tape, Moment moment) {
-  return ActionOf(tape, moment).layers > 1;
+  const Action& action = ActionOf(tape, moment);
+  return action.layers > 1 || action.micro_batches > 1;
 }
 
 Peak PeakOf(const Tape& tape, Place place) {
@@ -131,6 +137,19 @@ void AllocateOnce(Tape& tape) {
     if (storage.text < 0 && storage.pile == Pile::kActivations) {
       storage.born = 0;
       storage.dies = kAlways;
+    }
+  }
+}
+
+void MakeStatesInStep(Tape& tape) {
+  Moment step = 0;
+  while (step < std::ssize(tape.moments) && ActionOf(tape, step).kind != ActionKind::kStep) {
+    ++step;
+  }
+  for (Storage& storage : tape.storages) {
+    const bool resident = storage.text >= 0 && storage.pile == Pile::kOptimizerState;
+    if (resident && !(*tape.texts)[Index(storage.text)].what.starts_with("master copy")) {
+      storage.born = step;
     }
   }
 }

@@ -64,6 +64,10 @@ Bytes SavedActivations(const Tape& tape);
 // from the first action to the last, and the other kernels write into it.
 void AllocateOnce(Tape& tape);
 
+// As in the first step of an optimizer that makes its moments when it first steps; a master copy of
+// the weights is made before.
+void MakeStatesInStep(Tape& tape);
+
 // Moves what the numbered layers keep to the host when the action that keeps it has run, and back
 // when the action runs backward that reads it last (torchtune, training/_activation_offloading.py).
 void OffloadActivations(Tape& tape);

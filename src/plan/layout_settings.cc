@@ -1,0 +1,114 @@
+// The settings of a layout over devices.
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/try.h"
+#include "plan/setting_reader.h"
+#include "units/parse.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr Range kRanks = {1, 1 << 20};
+constexpr Range kStages = {1, 1 << 12};
+constexpr Range kStageLayers = {0, 1 << 12};
+constexpr NumberRange kImbalances = {0, 1 << 12};
+
+// "full", "full:keep", "hybrid:N", "hybrid:N:keep".
+Result<void> ReadFsdp(const SettingReader& reader, Layout& layout) {
+  const SetValue* set = reader.Find("fsdp");
+  if (set == nullptr) {
+    return {};
+  }
+  constexpr std::string_view kKeep = ":keep";
+  constexpr std::string_view kHybrid = "hybrid:";
+  std::string_view text = set->text;
+  layout.fsdp = true;
+  layout.reshards = !text.ends_with(kKeep);
+  text.remove_suffix(layout.reshards ? 0 : kKeep.size());
+  layout.fsdp_ranks = DataRanks(layout);
+  if (text == "full") {
+    return {};
+  }
+  if (!text.starts_with(kHybrid)) {
+    return WrongUsage({.where = set->where,
+                       .found = fmt::format("unknown word \"{}\"", set->text),
+                       .expected = "expected full or hybrid:N, and :keep behind it or not",
+                       .hint = "hybrid:8 shards over 8 devices and repeats that; :keep keeps what "
+                               "was gathered from the forward to the backward pass"});
+  }
+  TRY(layout.fsdp_ranks, ParseCount(text.substr(kHybrid.size()), set->where, kRanks));
+  return {};
+}
+
+Result<void> ReadPipeline(SettingReader& reader, Layout& layout) {
+  layout.pipeline = 1;
+  TRY(const auto stages, reader.OptionalCount("pipeline-parallel", kStages));
+  layout.pipeline = stages.value_or(1);
+  TRY(const auto chunks, reader.OptionalCount("virtual-pipeline", kStages));
+  layout.chunks = chunks.value_or(1);
+  TRY(layout.first_stage_layers, reader.OptionalCount("first-stage-layers", kStageLayers));
+  TRY(layout.last_stage_layers, reader.OptionalCount("last-stage-layers", kStageLayers));
+  if (layout.pipeline == 1) {
+    for (const char* const name :
+         {"pipeline-schedule", "first-stage-layers", "last-stage-layers"}) {
+      if (const SetValue* set = reader.Find(name)) {
+        return WrongUsage({.where = set->where,
+                           .found = "no pipeline",
+                           .expected = "expected --pipeline-parallel",
+                           .hint = "leave it out, or give a pipeline"});
+      }
+    }
+    return {};
+  }
+  static const std::array<std::string_view, 3> kSchedules = {
+      Name(PipelineSchedule::kOneForwardOneBackward), Name(PipelineSchedule::kGPipe),
+      Name(PipelineSchedule::kZeroBubble)};
+  TRY(const std::size_t schedule, reader.Word("pipeline-schedule", kSchedules, 0));
+  layout.schedule = static_cast<PipelineSchedule>(schedule);
+  if (layout.chunks > 1 && layout.schedule != PipelineSchedule::kOneForwardOneBackward) {
+    return WrongUsage({.where = reader.Find("virtual-pipeline")->where,
+                       .found = fmt::format("chunks of layers beside {}", Name(layout.schedule)),
+                       .expected = "expected --pipeline-schedule 1f1b",
+                       .hint = "chunks are interleaved by 1F1B alone"});
+  }
+  return {};
+}
+
+Result<void> ReadExperts(const SettingReader& reader, Layout& layout) {
+  TRY(const auto expert, reader.OptionalCount("expert-parallel", kRanks));
+  layout.expert = expert.value_or(1);
+  TRY(const auto cut, reader.OptionalCount("expert-tensor-parallel", kRanks));
+  layout.expert_tensor = cut.value_or(layout.tensor);
+  TRY(const auto imbalance, reader.OptionalNumber("expert-imbalance", kImbalances));
+  layout.expert_imbalance = imbalance.value_or(1);
+  return {};
+}
+
+}  // namespace
+
+Result<Layout> ReadLayout(SettingReader& reader, const Job& job) {
+  Layout layout = {.devices = job.devices};
+  TRY(const auto tensor, reader.OptionalCount("tensor-parallel", kRanks));
+  layout.tensor = tensor.value_or(1);
+  layout.sequence_parallel = reader.Flag("sequence-parallel") && layout.tensor > 1;
+  TRY(const auto context, reader.OptionalCount("context-parallel", kRanks));
+  layout.context = context.value_or(1);
+  TRY_VOID(ReadPipeline(reader, layout));
+  const std::int64_t model = layout.tensor * layout.pipeline * layout.context;
+  if (reader.Find("devices") == nullptr && model > 1) {
+    layout.devices = model;
+  }
+  TRY_VOID(ReadExperts(reader, layout));
+  TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));
+  layout.zero = static_cast<int>(zero);
+  TRY_VOID(ReadFsdp(reader, layout));
+  TRY(const auto per_host, reader.OptionalCount("devices-per-host", kRanks));
+  layout.per_host = per_host.value_or(layout.per_host);
+  TRY_VOID(CheckLayout(layout, job.model.network));
+  return layout;
+}
+
+}  // namespace fourpiles
