@@ -155,7 +155,7 @@ Result<void> WriteTimelineIfAsked(JobKind kind, const Arguments& arguments, cons
   }
   const std::string path(arguments.One("--timeline"));
   TRY(const TimelineFormat format, TimelineFormatOf(path));
-  TRY(const Tape whole, PlayWhole(budget));
+  TRY(const Tape whole, PlayWhole(budget.job, budget.shown_rank));
   return WriteTimeline(path, format, whole);
 }
 

@@ -9,6 +9,7 @@
 #include "plan/rank_state.h"
 #include "plan/split.h"
 #include "plan/surroundings.h"
+#include "units/print.h"
 
 namespace fourpiles {
 namespace {
@@ -117,14 +118,22 @@ void AddResident(Tape& tape, const Resident& resident) {
   tape.texts = std::make_shared<const std::vector<StorageText>>(std::move(all.texts));
 }
 
+// One kind of rank, played.
+struct PlayedRank {
+  std::string rank = {};
+  std::int64_t ranks = 1;
+  Tape tape = {};
+  Peak peak = {};
+};
+
 // Puts what is around the tensors on the tape; the total with it.
-Result<Band> AddSurroundings(Budget& budget) {
-  Band total = Exactly(budget.peak.bytes);
-  if (!KnowsSurroundings(budget.job)) {
+Result<Band> AddSurroundings(const Job& job, PlayedRank& rank) {
+  Band total = Exactly(rank.peak.bytes);
+  if (!KnowsSurroundings(job)) {
     return total;
   }
-  TRY(const Tape whole, PlayWhole(budget));
-  const Resident around = SurroundingStorages(budget.job, whole, budget.peak.bytes);
+  TRY(const Tape whole, PlayWhole(job, rank.rank));
+  const Resident around = SurroundingStorages(job, whole, rank.peak.bytes);
   for (const Storage& storage : around.storages) {
     for (std::int64_t copy = 0; copy < storage.copies; ++copy) {
       total.low += storage.bytes.low;
@@ -132,7 +141,7 @@ Result<Band> AddSurroundings(Budget& budget) {
       total.high += storage.bytes.high;
     }
   }
-  AddResident(budget.tape, around);
+  AddResident(rank.tape, around);
   return total;
 }
 
@@ -246,25 +255,76 @@ Result<Bytes> PeakBytes(const Job& job) {
   return peak;
 }
 
+namespace {
+
+Result<std::vector<PlayedRank>> PlayedRanks(const Job& job) {
+  TRY(const std::vector<Part> parts, SplitTraining(job));
+  std::vector<PlayedRank> ranks;
+  ranks.reserve(parts.size());
+  for (const Part& part : parts) {
+    TRY(Tape tape, Play(part, job.training.profile));
+    const Peak peak = PeakOf(tape, Place::kDevice);
+    ranks.push_back(
+        {.rank = part.rank, .ranks = part.ranks, .tape = std::move(tape), .peak = peak});
+  }
+  return ranks;
+}
+
+// The first of those that have most.
+std::size_t FullestOf(const std::vector<PlayedRank>& ranks) {
+  const auto fullest =
+      std::ranges::max_element(ranks, {}, [](const PlayedRank& rank) { return rank.peak.bytes; });
+  return static_cast<std::size_t>(fullest - ranks.begin());
+}
+
+std::size_t ShownOf(const TrainingJob& training, const std::vector<PlayedRank>& ranks,
+                    std::size_t worst) {
+  if (!training.shown_rank) {
+    return worst;
+  }
+  const std::int64_t kind = *training.shown_rank / ranks.front().ranks;
+  return std::min(static_cast<std::size_t>(kind), ranks.size() - 1);
+}
+
+// What all ranks of the fullest host have on it together.
+Bytes HostOf(const Job& job, const std::vector<PlayedRank>& ranks) {
+  Bytes most(0);
+  for (const PlayedRank& rank : ranks) {
+    most = std::max(
+        most, PeakOf(rank.tape, Place::kHost).bytes + PeakOf(rank.tape, Place::kHostPinned).bytes);
+  }
+  const Layout& layout = job.training.layout;
+  return Bytes(most.value() * std::min(layout.per_host, layout.devices));
+}
+
+}  // namespace
+
 Result<Budget> PlayedBudget(const Job& job) {
   if (job.kind == JobKind::kServe) {
     TRY(const ServingPlan plan, PlanServing(job));
     return ServingBudget(job, plan);
   }
-  TRY(const std::vector<Part> parts, SplitTraining(job));
   Budget budget;
   budget.job = job;
-  for (const Part& part : parts) {
-    TRY(Tape tape, Play(part, job.training.profile));
-    const Peak peak = PeakOf(tape, Place::kDevice);
-    if (budget.worst_rank.empty() || peak.bytes > budget.peak.bytes) {
-      budget.peak = peak;
-      budget.worst_rank = part.rank;
-      budget.saved_activations = SavedActivations(tape);
-      budget.tape = std::move(tape);
-    }
+  TRY(std::vector<PlayedRank> ranks, PlayedRanks(job));
+  const std::size_t worst = FullestOf(ranks);
+  const std::size_t shown = ShownOf(job.training, ranks, worst);
+  budget.worst_rank = ranks[worst].rank;
+  budget.shown_rank = ranks[shown].rank;
+  for (const PlayedRank& rank : ranks) {
+    budget.ranks.push_back({.rank = rank.rank,
+                            .ranks = rank.ranks,
+                            .piles = PilesAt(rank.tape, Place::kDevice, rank.peak.moment),
+                            .total = Exactly(rank.peak.bytes)});
   }
-  TRY(budget.total, AddSurroundings(budget));
+  TRY(budget.total, AddSurroundings(job, ranks[worst]));
+  if (shown != worst) {
+    TRY_VOID(AddSurroundings(job, ranks[shown]));
+  }
+  budget.host = HostOf(job, ranks);
+  budget.peak = ranks[shown].peak;
+  budget.tape = std::move(ranks[shown].tape);
+  budget.saved_activations = SavedActivations(budget.tape);
   budget.piles = PilesAt(budget.tape, Place::kDevice, budget.peak.moment);
   budget.shapes_known = ShapesAreKnown(job);
   TRY(budget.state, LargestState(job));
@@ -273,17 +333,22 @@ Result<Budget> PlayedBudget(const Job& job) {
     budget.headroom = job.device->memory - budget.total.expected;
   }
   budget.warnings = WarningsOf(job);
+  if (job.host_memory && budget.host > *job.host_memory) {
+    budget.verdict = Fit::kDoesNotFit;
+    budget.warnings.push_back(fmt::format("the host needs {}, and has {}", PrintBytes(budget.host),
+                                          PrintBytes(*job.host_memory)));
+  }
   budget.unknowns = UnknownsOf(job);
   TRY(budget.readings, ReadingsOfRecipe(job));
   TRY(budget.file, FileShareOf(job));
   return budget;
 }
 
-Result<Tape> PlayWhole(const Budget& budget) {
-  TRY(const std::vector<Part> parts, SplitTraining(budget.job, LayersPlayed::kEach));
-  const auto part = std::ranges::find(parts, budget.worst_rank, &Part::rank);
+Result<Tape> PlayWhole(const Job& job, std::string_view rank) {
+  TRY(const std::vector<Part> parts, SplitTraining(job, LayersPlayed::kEach));
+  const auto part = std::ranges::find(parts, rank, &Part::rank);
   CHECK(part != parts.end());
-  return Play(*part, budget.job.training.profile);
+  return Play(*part, job.training.profile);
 }
 
 }  // namespace fourpiles

@@ -44,7 +44,7 @@ struct RankBudget {
   std::string rank = {};
   std::int64_t ranks = 1;
   std::map<Pile, Bytes> piles = {};  // expected
-  Band total = {};
+  Band total = {};                   // of training: its peak
 };
 
 // A single change that lowers the peak.
@@ -68,7 +68,9 @@ struct Budget {
   Job job = {};  // with --solve: the solved one
   Tape tape = {};
   std::string worst_rank = {};
-  std::vector<RankBudget> ranks = {};  // when serving
+  std::string shown_rank = {};  // whose tape, peak and piles these are; empty: the worst's
+  std::vector<RankBudget> ranks = {};
+  Bytes host = Bytes(0);  // of one host, all its ranks together
   Peak peak = {};
   std::map<Pile, Bytes> piles = {};  // at the peak
   // Activations, or when serving the KV cache: not known for a bare count without layers.
@@ -118,7 +120,7 @@ std::vector<std::string> WarningsOf(const Job& job);
 // Whether activations, or when serving the KV cache, can be told.
 bool ShapesAreKnown(const Job& job);
 
-// Plays the worst rank of a training budget again, with an action of its own for every layer.
-Result<Tape> PlayWhole(const Budget& budget);
+// Plays one kind of rank of a training job again, with an action of its own for every layer.
+Result<Tape> PlayWhole(const Job& job, std::string_view rank);
 
 }  // namespace fourpiles

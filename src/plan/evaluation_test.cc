@@ -50,7 +50,8 @@ TEST(Evaluation, PeaksBelowTraining) {
 // The whole play and the one of layers alike agree.
 TEST(Evaluation, PeaksAlikeWhereEveryLayerIsPlayed) {
   const Budget budget = Played({{"evaluate", "true"}});
-  EXPECT_EQ(PeakOf(PlayWhole(budget).value(), Place::kDevice).bytes, budget.peak.bytes);
+  EXPECT_EQ(PeakOf(PlayWhole(budget.job, budget.worst_rank).value(), Place::kDevice).bytes,
+            budget.peak.bytes);
 }
 
 // Of a lower bound: a layer's input and its output, 1024 × 768 bfloat16 each.

@@ -76,6 +76,7 @@ struct TrainingJob {
   bool evaluates = false;            // a forward pass that keeps nothing, instead of a step
   bool first_step = false;           // whose optimizer has no states until its end
   Layout layout = {};
+  std::optional<std::int64_t> shown_rank = {};  // else the one that has most
   std::shared_ptr<const TrainingData> data = {};
 };
 

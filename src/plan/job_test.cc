@@ -52,7 +52,7 @@ TEST(Job, SettingsOverrideDefaults) {
   EXPECT_EQ(job.model.network.num_hidden_layers, 32);
   EXPECT_EQ(job.training.activation_format.name, "float8_e4m3fn");
   EXPECT_EQ(job.device->memory, Bytes(80'000'000'000));
-  EXPECT_EQ(job.training.zero, 3);
+  EXPECT_EQ(job.training.layout.zero, 3);
 }
 
 TEST(Job, RefusesWhatItDoesNotKnowByName) {

@@ -111,4 +111,16 @@ Result<Layout> ReadLayout(SettingReader& reader, const Job& job) {
   return layout;
 }
 
+Result<std::optional<std::int64_t>> ReadRank(const SettingReader& reader, const Layout& layout) {
+  const SetValue* set = reader.Find("rank");
+  if (set == nullptr || set->text == "worst") {
+    return std::nullopt;
+  }
+  if (set->text == "last") {
+    return layout.devices - 1;
+  }
+  TRY(const std::int64_t rank, ParseCount(set->text, set->where, {0, layout.devices - 1}));
+  return rank;
+}
+
 }  // namespace fourpiles

@@ -94,7 +94,8 @@ Result<Resident> Buckets(const TrainingJob& training, const Network& network) {
   Resident resident;
   const std::int64_t trained = TrainableParameterCount(network);
   const Framework& framework = training.profile.framework;
-  if (DataRanks(layout) == 1 || layout.fsdp || trained == 0 || !framework.copies_into_buckets) {
+  const bool sends = DataRanks(layout) > 1 && !layout.fsdp && trained > 0;
+  if (!sends || training.lower_bound || !framework.copies_into_buckets) {
     return resident;
   }
   if (layout.zero == 0) {

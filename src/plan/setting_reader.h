@@ -45,6 +45,8 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job);
 
 // The settings of a layout over devices, checked. The job's model and devices are set already.
 Result<Layout> ReadLayout(SettingReader& reader, const Job& job);
+// The number of the rank that is shown; nothing: the worst.
+Result<std::optional<std::int64_t>> ReadRank(const SettingReader& reader, const Layout& layout);
 
 // The settings of serving. The job's model and device are set already.
 Result<ServingJob> ReadServing(SettingReader& reader, const Job& job);

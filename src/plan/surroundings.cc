@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/try.h"
 #include "model/record.h"
 #include "model/record_files.h"
@@ -15,19 +17,10 @@ std::span<const DataFile> SurroundingFiles();  // made from data/ by data/embed.
 
 namespace {
 
-constexpr std::string_view kKeys[] = {"id",
-                                      "aliases",
-                                      "what",
-                                      "kept_by",
-                                      "architectures",
-                                      "except_architectures",
-                                      "least_devices",
-                                      "low_bytes",
-                                      "expected_bytes",
-                                      "high_bytes",
-                                      "source",
-                                      "unverified",
-                                      "checked"};
+constexpr std::string_view kKeys[] = {
+    "id",      "aliases",       "what",   "kept_by",   "architectures",  "except_architectures",
+    "vendors", "least_devices", "each",   "low_bytes", "expected_bytes", "high_bytes",
+    "source",  "unverified",    "checked"};
 
 // The most that reserved was seen to pass allocated by: 1.26 to 1.35 in fine-tuning with adapters
 // under FSDP, without expandable segments (llama-cookbook), whose batches differ in length; 1.12 to
@@ -41,13 +34,29 @@ bool Applies(const Surrounding& surrounding, const Job& job) {
   const auto names = [&](const std::vector<std::string>& list) {
     return std::ranges::find(list, architecture) != list.end();
   };
-  return job.devices >= surrounding.least_devices && !names(surrounding.except_architectures) &&
+  const std::vector<std::string>& vendors = surrounding.vendors;
+  const bool sold = std::ranges::find(vendors, job.device->vendor) != vendors.end();
+  return sold && job.devices >= surrounding.least_devices &&
+         !names(surrounding.except_architectures) &&
          (surrounding.architectures.empty() || names(surrounding.architectures));
 }
 
 // The forward pass runs in one thread, the backward pass in another.
 int ThreadsOf(const Job& job) {
   return job.training.evaluates ? 1 : 2;
+}
+
+// How often the job takes it.
+std::int64_t CopiesOf(const Surrounding& surrounding, const Job& job) {
+  switch (surrounding.each) {
+    case SurroundingEach::kFurtherCommunicator:
+      return std::max<std::int64_t>(0, CommunicatorsOf(job.training.layout) - 1);
+    case SurroundingEach::kAllToAll:
+      return job.training.layout.expert > 1 ? 1 : 0;
+    case SurroundingEach::kProcess:
+      break;
+  }
+  return surrounding.is_allocated ? ThreadsOf(job) : 1;
 }
 
 // At the least the blocks that tensors have; the replay, whose every step is alike; at the most
@@ -83,13 +92,28 @@ Result<Surrounding> SurroundingFromJson(const Json& json, std::string_view where
       .architectures = record.Texts("architectures"),
       .except_architectures = record.Texts("except_architectures"),
       .least_devices = record.CountOr("least_devices", 1),
+      .each = record.IsText("each", "further communicator") ? SurroundingEach::kFurtherCommunicator
+              : record.IsText("each", "all-to-all")         ? SurroundingEach::kAllToAll
+                                                            : SurroundingEach::kProcess,
       .bytes = {.low = Bytes(record.Count("low_bytes", amounts)),
                 .expected = Bytes(record.Count("expected_bytes", amounts)),
                 .high = Bytes(record.Count("high_bytes", amounts))},
       .source = record.Text("source"),
   };
+  if (std::vector<std::string> vendors = record.Texts("vendors"); !vendors.empty()) {
+    surrounding.vendors = std::move(vendors);
+  }
   TRY_VOID(record.Finish());
   return surrounding;
+}
+
+std::int64_t CommunicatorsOf(const Layout& layout) {
+  std::int64_t groups = 0;
+  for (const std::int64_t ranks :
+       {DataRanks(layout), layout.tensor, layout.context, layout.pipeline, layout.expert}) {
+    groups += ranks > 1 ? 1 : 0;
+  }
+  return groups;
 }
 
 std::vector<Surrounding> SurroundingRecords() {
@@ -97,7 +121,8 @@ std::vector<Surrounding> SurroundingRecords() {
 }
 
 bool KnowsSurroundings(const Job& job) {
-  return job.device && !IsSize(*job.device) && job.device->vendor == "NVIDIA";
+  return job.device && !IsSize(*job.device) &&
+         (job.device->vendor == "NVIDIA" || (job.device->vendor == "AMD" && job.devices > 1));
 }
 
 Bytes LibraryBytes(const Job& job) {
@@ -107,7 +132,7 @@ Bytes LibraryBytes(const Job& job) {
   }
   for (const Surrounding& surrounding : SurroundingRecords()) {
     if (surrounding.is_allocated && Applies(surrounding, job)) {
-      sum += Bytes(surrounding.bytes.expected.value() * ThreadsOf(job));
+      sum += Bytes(surrounding.bytes.expected.value() * CopiesOf(surrounding, job));
     }
   }
   return sum;
@@ -119,7 +144,8 @@ Band DriverBand(const Job& job) {
     return sum;
   }
   for (const Surrounding& surrounding : SurroundingRecords()) {
-    if (!surrounding.is_allocated && Applies(surrounding, job)) {
+    const bool counts = !surrounding.is_allocated && Applies(surrounding, job);
+    for (std::int64_t copy = 0; counts && copy < CopiesOf(surrounding, job); ++copy) {
       sum.low += surrounding.bytes.low;
       sum.expected += surrounding.bytes.expected;
       sum.high += surrounding.bytes.high;
@@ -141,10 +167,15 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
     if (!Applies(surrounding, job) || (surrounding.is_allocated && !has_allocator)) {
       continue;
     }
-    const std::int64_t copies = surrounding.is_allocated ? ThreadsOf(job) : 1;
+    const std::int64_t copies = CopiesOf(surrounding, job);
+    if (copies == 0) {
+      continue;
+    }
     resident.Add({.pile = Pile::kOverhead, .bytes = surrounding.bytes, .copies = copies},
                  {.what = surrounding.what,
-                  .formula = surrounding.is_allocated ? "one for each thread" : "measured",
+                  .formula = surrounding.is_allocated ? "one for each thread"
+                             : copies > 1             ? fmt::format("{} × measured", copies)
+                                                      : "measured",
                   .source = surrounding.source});
     if (surrounding.is_allocated) {
       libraries.insert(libraries.end(), static_cast<std::size_t>(copies),

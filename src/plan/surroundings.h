@@ -17,6 +17,17 @@
 
 namespace fourpiles {
 
+// What an amount is taken for, once each.
+enum class SurroundingEach {
+  kProcess,
+  kFurtherCommunicator,  // after the first
+  kAllToAll,             // where experts are spread over devices
+};
+
+// Groups of ranks that one rank communicates in: data, tensor, context and expert parallel, and the
+// stages of a pipeline.
+std::int64_t CommunicatorsOf(const Layout& layout);
+
 // An amount that was measured, or that a library asks for whatever is computed.
 struct Surrounding {
   Names names = {};
@@ -26,7 +37,9 @@ struct Surrounding {
   bool is_allocated = false;
   std::vector<std::string> architectures = {};         // of devices that have it; none: all …
   std::vector<std::string> except_architectures = {};  // … but these
+  std::vector<std::string> vendors = {"NVIDIA"};
   std::int64_t least_devices = 1;
+  SurroundingEach each = SurroundingEach::kProcess;
   Band bytes = {};
   std::string source = {};
 };
@@ -36,7 +49,8 @@ Result<Surrounding> SurroundingFromJson(const Json& json, std::string_view where
 // Every record of data/surroundings.json.
 std::vector<Surrounding> SurroundingRecords();
 
-// The records are of NVIDIA's devices under PyTorch.
+// The records are of NVIDIA's devices under PyTorch, and of AMD's where there are several, without
+// their driver's context.
 bool KnowsSurroundings(const Job& job);
 
 // What the allocator gives to libraries, all threads together, and what the driver takes; nothing

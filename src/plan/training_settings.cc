@@ -311,6 +311,7 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   TRY(training.sequence_length,
       reader.Count("sequence-length", network.tokens_per_sample.value_or(usual), kSizes));
   TRY(training.layout, ReadLayout(reader, job));
+  TRY(training.shown_rank, ReadRank(reader, training.layout));
   TRY_VOID(ReadMicroBatches(reader, training));
   TRY_VOID(ReadActivations(reader, job, training));
   TRY(training.activation_format, reader.Format("activation-format", training.recipe.compute));

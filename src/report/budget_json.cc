@@ -60,9 +60,10 @@ Json PilesJson(const Budget& budget, Place place) {
 Json HostJson(const Budget& budget) {
   const Bytes pinned = PeakOf(budget.tape, Place::kHostPinned).bytes;
   const Bytes pageable = PeakOf(budget.tape, Place::kHost).bytes;
-  return Json::Object{{"piles", PilesJson(budget, Place::kHost)},
-                      {"peak_bytes", BytesJson(pinned + pageable)},
-                      {"memory_bytes", Json()}};
+  return Json::Object{
+      {"piles", PilesJson(budget, Place::kHost)},
+      {"peak_bytes", BytesJson(pinned + pageable)},
+      {"memory_bytes", budget.job.host_memory ? BytesJson(*budget.job.host_memory) : Json()}};
 }
 
 Json DeviceJson(const std::optional<Device>& device) {
@@ -121,10 +122,13 @@ Json RanksJson(const Budget& budget) {
     for (const auto& [pile, bytes] : rank.piles) {
       piles.emplace_back(Name(pile), BytesJson(bytes));
     }
-    ranks.emplace_back(Json::Object{{"rank", rank.rank},
-                                    {"ranks", rank.ranks},
-                                    {"piles", std::move(piles)},
-                                    {"total_bytes", BandJson(rank.total)}});
+    const bool serving = budget.job.kind == JobKind::kServe;
+    ranks.emplace_back(
+        Json::Object{{"rank", rank.rank},
+                     {"ranks", rank.ranks},
+                     {"piles", std::move(piles)},
+                     {serving ? "total_bytes" : "peak_bytes",
+                      serving ? BandJson(rank.total) : BytesJson(rank.total.expected)}});
   }
   return ranks;
 }
@@ -193,8 +197,10 @@ Json::Object BudgetJson(const Budget& budget, const BudgetStyle& style) {
   }
   if (serving) {
     json.emplace_back("serving", ServingJson(budget));
-    json.emplace_back("ranks", RanksJson(budget));
+  } else {
+    json.emplace_back("shown_rank", budget.shown_rank);
   }
+  json.emplace_back("ranks", RanksJson(budget));
   json.emplace_back("lines", LinesJson(LinesAt(budget.tape, Place::kDevice, budget.peak.moment)));
   if (style.explain) {
     AddExplanation(budget, json);

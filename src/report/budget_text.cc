@@ -62,7 +62,7 @@ std::string RankTable(const Budget& budget, const BudgetStyle& style) {
     heading.push_back(PileWords(pile));
     right.push_back(right.size() + 1);
   }
-  heading.emplace_back("in all");
+  heading.emplace_back(budget.job.kind == JobKind::kServe ? "in all" : "peak");
   right.push_back(right.size() + 1);
   std::vector<std::vector<std::string>> rows = {std::move(heading)};
   for (const RankBudget& rank : budget.ranks) {

@@ -19,7 +19,9 @@ bool IsServing(const Budget& budget) {
 
 std::string DeviceCount(const Budget& budget) {
   if (budget.ranks.size() > 1) {
-    return fmt::format(", {} of {} devices", budget.worst_rank, budget.job.devices);
+    const bool other = !budget.shown_rank.empty() && budget.shown_rank != budget.worst_rank;
+    return fmt::format(", {} of {} devices{}", other ? budget.shown_rank : budget.worst_rank,
+                       budget.job.devices, other ? "; the most have " + budget.worst_rank : "");
   }
   return budget.job.devices == 1 ? "" : fmt::format(", each of {} devices", budget.job.devices);
 }
@@ -199,6 +201,31 @@ std::string ServingSettingsWords(const ServingJob& serving) {
   return serving.engine ? serving.engine->names.id + ", " + words : words;
 }
 
+// "tensor 8 with sequence parallel, pipeline 16 × 8 chunks, data 64, ZeRO 1"; empty on one device.
+std::string LayoutWords(const Layout& layout) {
+  std::vector<std::string> words;
+  const auto add = [&](std::string_view what, std::int64_t ranks) {
+    if (ranks > 1) {
+      words.push_back(fmt::format("{} {}", what, ranks));
+    }
+  };
+  add(layout.sequence_parallel ? "tensor and sequence" : "tensor", layout.tensor);
+  add("pipeline", layout.pipeline);
+  add("chunks", layout.chunks);
+  add("context", layout.context);
+  add("expert", layout.expert);
+  if (layout.tensor * layout.pipeline * layout.context > 1) {
+    add("data", DataParallel(layout));
+  }
+  if (layout.fsdp) {
+    words.push_back(fmt::format("FSDP over {}", layout.fsdp_ranks));
+  }
+  if (layout.zero > 0) {
+    words.push_back(fmt::format("ZeRO {}", layout.zero));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 std::string TrainingSettingsWords(const TrainingJob& training) {
   const std::string batch = fmt::format("micro-batch {} × {} tokens", training.micro_batch_size,
                                         training.sequence_length);
@@ -216,7 +243,8 @@ std::string TrainingSettingsWords(const TrainingJob& training) {
   if (!training.train_only.empty()) {
     words += ", trained: " + training.train_only;
   }
-  return training.layout.zero == 0 ? words : words + fmt::format(", ZeRO {}", training.layout.zero);
+  const std::string layout = LayoutWords(training.layout);
+  return layout.empty() ? words : words + ", " + layout;
 }
 
 std::string SettingsWords(const Budget& budget) {

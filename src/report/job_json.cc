@@ -23,6 +23,38 @@ Json IfTrue(bool flag) {
   return flag ? Json(true) : Json();
 }
 
+bool IsServing(const Job& job) {
+  return job.kind == JobKind::kServe;
+}
+
+const Layout& LayoutOf(const Job& job) {
+  return job.training.layout;
+}
+
+// "full", "hybrid:8:keep".
+Json FsdpJson(const Layout& layout) {
+  if (!layout.fsdp) {
+    return {};
+  }
+  const std::string kind = layout.fsdp_ranks == DataRanks(layout)
+                               ? "full"
+                               : "hybrid:" + std::to_string(layout.fsdp_ranks);
+  return kind + (layout.reshards ? "" : ":keep");
+}
+
+std::string OffloadWords(const TrainingJob& training) {
+  std::string words;
+  const auto add = [&](bool offloads, std::string_view word) {
+    if (offloads) {
+      words += (words.empty() ? "" : "+") + std::string(word);
+    }
+  };
+  add(training.offloads_activations, "activations");
+  add(training.offloads_optimizer, "optimizer");
+  add(training.offloads_parameters, "parameters");
+  return words;
+}
+
 Json TypedOrNull(const std::string& typed) {
   return typed.empty() ? Json() : Json(typed);
 }
@@ -115,9 +147,38 @@ constexpr Row kRows[] = {
     {"adapters",
      [](const Job& j) { return j.serving.adapter ? Json(j.serving.adapters) : Json(); }},
     {"image_tokens", [](const Job& j) { return Json(j.serving.image_tokens); }},
-    {"tensor_parallel", [](const Job& j) { return Json(j.serving.layout.tensor); }},
-    {"pipeline_parallel", [](const Job& j) { return Json(j.serving.layout.pipeline); }},
-    {"expert_parallel", [](const Job& j) { return Json(j.serving.layout.expert); }},
+    {"tensor_parallel",
+     [](const Job& j) {
+       return Json(IsServing(j) ? j.serving.layout.tensor : LayoutOf(j).tensor);
+     }},
+    {"pipeline_parallel",
+     [](const Job& j) {
+       return Json(IsServing(j) ? j.serving.layout.pipeline : LayoutOf(j).pipeline);
+     }},
+    {"expert_parallel",
+     [](const Job& j) {
+       return Json(IsServing(j) ? j.serving.layout.expert : LayoutOf(j).expert);
+     }},
+    {"sequence_parallel", [](const Job& j) { return Json(LayoutOf(j).sequence_parallel); }},
+    {"pipeline_schedule",
+     [](const Job& j) {
+       return LayoutOf(j).pipeline > 1 ? Json(Name(LayoutOf(j).schedule)) : Json();
+     }},
+    {"first_stage_layers", [](const Job& j) { return OrNull(LayoutOf(j).first_stage_layers); }},
+    {"last_stage_layers", [](const Job& j) { return OrNull(LayoutOf(j).last_stage_layers); }},
+    {"virtual_pipeline", [](const Job& j) { return Json(LayoutOf(j).chunks); }},
+    {"context_parallel", [](const Job& j) { return Json(LayoutOf(j).context); }},
+    {"expert_tensor_parallel", [](const Job& j) { return Json(LayoutOf(j).expert_tensor); }},
+    {"expert_imbalance", [](const Job& j) { return Json(LayoutOf(j).expert_imbalance); }},
+    {"fsdp", [](const Job& j) { return FsdpJson(LayoutOf(j)); }},
+    {"first_step", [](const Job& j) { return IfTrue(j.training.first_step); }},
+    {"devices_per_host", [](const Job& j) { return Json(LayoutOf(j).per_host); }},
+    {"host_memory",
+     [](const Job& j) { return j.host_memory ? Json(j.host_memory->value()) : Json(); }},
+    {"rank",
+     [](const Job& j) {
+       return j.training.shown_rank ? Json(*j.training.shown_rank) : Json("worst");
+     }},
     {"context_length", [](const Job& j) { return Json(j.serving.context_length); }},
     {"concurrency", [](const Job& j) { return Json(j.serving.concurrency); }},
     {"device",
@@ -132,7 +193,8 @@ constexpr Row kRows[] = {
      [](const Job& j) { return j.training.base ? Json(j.training.base_format) : Json(nullptr); }},
     {"offload",
      [](const Job& j) {
-       return j.training.offloads_activations ? Json("activations") : Json(nullptr);
+       const std::string words = OffloadWords(j.training);
+       return words.empty() ? Json(nullptr) : Json(words);
      }},
     {"zero", [](const Job& j) { return Json(j.training.layout.zero); }},
     {"solve", [](const Job& j) { return j.solve ? Json(Word(*j.solve)) : Json(); }},

@@ -48,7 +48,7 @@ class Scheduler {
     GatherRoot(layers);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       Gather(layers, i);
-      Gather(layers, i + 1);
+      Gather(layers, NextUnit(layers, i));
       Add(layers[i], ActionKind::kForward);
       if (IsLetGo(layers, i)) {
         Add(layers[i], ActionKind::kRelease);
@@ -62,7 +62,7 @@ class Scheduler {
     std::ranges::reverse(layers);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       Again(forward, layers, i);
-      Again(forward, layers, i + 1);
+      Again(forward, layers, NextUnit(layers, i));
       Add(layers[i], ActionKind::kBackward);
       if (style_.gather.gathers && !IsRoot(layers[i])) {
         Reduce(layers[i]);
@@ -113,6 +113,14 @@ class Scheduler {
                      [&](const Action& action) { return IsLayer(action); });
     return style_.gather.gathers && style_.gather.reshards && !IsRoot(layers[number]) &&
            !comes_first;
+  }
+
+  // The next that comes and goes for itself.
+  std::size_t NextUnit(const std::vector<Action>& layers, std::size_t number) const {
+    do {
+      ++number;
+    } while (number < layers.size() && IsRoot(layers[number]));
+    return number;
   }
 
   // The parts of the whole that are gathered at its beginning.

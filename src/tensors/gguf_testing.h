@@ -50,14 +50,14 @@ inline std::vector<Json> ReadRows(const std::string& path) {
 }
 
 // A header built by hand, for one order of bytes and one version.
-struct Layout {
+struct FileLayout {
   bool big_endian = false;
   std::uint32_t version = 3;
 };
 
 class Builder {
  public:
-  Builder(std::uint64_t tensors, std::uint64_t keys, Layout layout = {}) : layout_(layout) {
+  Builder(std::uint64_t tensors, std::uint64_t keys, FileLayout layout = {}) : layout_(layout) {
     text_ = "GGUF";
     Number(layout.version, 4).Count(tensors).Count(keys);
   }
@@ -104,7 +104,7 @@ class Builder {
   const std::string& Bytes() const { return text_; }
 
  private:
-  Layout layout_;
+  FileLayout layout_;
   std::string text_;
 };
 
