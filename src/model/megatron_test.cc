@@ -39,16 +39,15 @@ TEST(Megatron, HasTheParametersThatOthersCount) {
       "disable_bias_linear": true, "untie_embeddings_and_output_weights": true,
       "vocab_size": 128256)"),
             8'030'261'248);
-  EXPECT_EQ(Parameters(R"("num_layers": 61, "hidden_size": 7168, "num_attention_heads": 128,
+  EXPECT_EQ(Parameters(R"x("num_layers": 61, "hidden_size": 7168, "num_attention_heads": 128,
       "ffn_hidden_size": 18432, "swiglu": true, "normalization": "RMSNorm",
       "position_embedding_type": "rope", "disable_bias_linear": true,
       "untie_embeddings_and_output_weights": true, "vocab_size": 129280,
       "multi_latent_attention": true, "kv_channels": 128, "q_lora_rank": 1536,
       "kv_lora_rank": 512, "qk_head_dim": 128, "qk_pos_emb_head_dim": 64, "v_head_dim": 128,
       "num_experts": 256, "moe_router_topk": 8, "moe_ffn_hidden_size": 2048,
-      "moe_shared_expert_intermediate_size": 2048, "moe_layer_freq": "([0]*3+[1]*58)") "),
-            671'026'419'200 -
-            58 * 256);
+      "moe_shared_expert_intermediate_size": 2048, "moe_layer_freq": "([0]*3+[1]*58)")x"),
+            671'026'419'200 - 58 * 256);
 }
 
 // "--group-query-attention" tells whether "--num-query-groups" counts (training/arguments.py).
