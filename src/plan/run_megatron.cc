@@ -39,10 +39,23 @@ constexpr std::string_view kFlags[] = {
 constexpr std::string_view kNumbers[] = {"attention-dropout", "hidden-dropout", "rotary-percent"};
 constexpr std::string_view kTexts[] = {"position-embedding-type", "normalization",
                                        "moe-layer-freq"};
-// Arguments that change no tensor, or are read apart.
-constexpr std::string_view kOthers[] = {
-    "seq-length",         "vocab-size",       "make-vocab-size-divisible-by", "tokenizer-type",
-    "apply-layernorm-1p", "moe-grouped-gemm", "moe-token-dispatcher-type"};
+constexpr std::string_view kRotary = "use-rotary-position-embeddings";
+// Arguments that change no tensor of size, or are read apart.
+constexpr std::string_view kOthers[] = {"seq-length",
+                                        "vocab-size",
+                                        "make-vocab-size-divisible-by",
+                                        "tokenizer-type",
+                                        "apply-layernorm-1p",
+                                        "norm-epsilon",
+                                        "rotary-base",
+                                        kRotary,
+                                        "moe-grouped-gemm",
+                                        "moe-token-dispatcher-type",
+                                        "moe-aux-loss-coeff",
+                                        "moe-router-load-balancing-type",
+                                        "moe-router-score-function",
+                                        "moe-router-pre-softmax",
+                                        "moe-router-dtype"};
 
 template <std::size_t kCount>
 bool IsOneOf(const std::string_view (&keys)[kCount], std::string_view key) {
@@ -116,6 +129,10 @@ Result<Json> MegatronConfigOf(const Fields& row, const Fields& arch, std::int64_
   TRY_VOID(CheckArguments(arch));
   TRY(const std::int64_t vocabulary, PaddedVocabulary(arch, tensor));
   Json::Object config = {{"model_type", "megatron"}, {"vocab_size", vocabulary}};
+  TRY(const auto rotary, arch.OptionalBool(kRotary));
+  if (rotary.value_or(false) && !arch.Has("position-embedding-type")) {
+    config.emplace_back("position_embedding_type", "rope");
+  }
   for (const auto& [key, value] : arch.Members()) {
     if (value.IsNull()) {
       continue;
