@@ -175,7 +175,6 @@ constexpr RunWord kWords[] = {
     {"special", "fabric casts logits to fp32", "@program=litgpt"},
     {"special", "batch 4 length-bucketed", ""},
     {"special", "empty_cache every 10 steps", ""},
-    {"special", "eager", ""},
     {"special", "thunder torchcompile", "", kNoThunder},
     {"special", "thunder nvfuser", "", kNoThunder},
 
