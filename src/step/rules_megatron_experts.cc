@@ -107,6 +107,55 @@ Tensor Moved(Kernels& kernels, const KernelKind& kind, const Tensor& x, std::int
   return kernels.Fused(kind, ShapeOf({rows, x.shape.Last()}), x.type, {{x}}, {});
 }
 
+// Rows of the tokens, one for each choice, on the ranks that have their experts.
+Tensor ToExperts(Kernels& kernels, const Operator& op, const Sizes& sizes, const Tensor& tokens,
+                 const Tensor& places) {
+  Tensor rows = kernels.Fused(kPermute, ShapeOf({sizes.sent, tokens.shape.Last()}), tokens.type,
+                              {{tokens}}, {&places});
+  if (op.expert_ranks == 1) {
+    return rows;
+  }
+  rows = Moved(kernels, kAllToAll, rows, sizes.rows);
+  return sizes.experts > 1 ? Moved(kernels, kSortChunks, rows, sizes.rows) : rows;
+}
+
+// What experts put out, added up where it came from.
+Tensor FromExperts(Kernels& kernels, const Operator& op, const Sizes& sizes, Tensor rows,
+                   const Tensor& places) {
+  if (op.expert_ranks > 1) {
+    rows = sizes.experts > 1 ? Moved(kernels, kSortChunks, rows, sizes.rows) : rows;
+    rows = Moved(kernels, kAllToAll, rows, sizes.sent);
+  }
+  return kernels.Fused(kUnpermute, ShapeOf({sizes.tokens, sizes.width}), rows.type, {{rows}},
+                       {&places});
+}
+
+// Gate and up apart, as checkpoints of other frameworks have them; or fc1, fc2 and their biases.
+struct Products {
+  Product first = {.weight = 1};
+  Product second = {.weight = 2};
+  bool gated = false;
+};
+
+Products ProductsOf(const Stage& stage, const Operator& op) {
+  const std::int64_t inner = op.widths[1];
+  Products products;
+  if (op.parameters.size() == 4) {
+    products.first.other = 2;
+    products.second.weight = 3;
+    products.gated = true;
+  } else {
+    products.gated = stage.Parameter(op, 1).shape.lengths[0] == 2 * inner;
+  }
+  if (op.parameters.size() == 5) {
+    products.first.other = 3;
+    products.second.other = 4;
+  }
+  products.first.out = products.gated ? 2 * inner : inner;
+  products.second.out = op.widths[0];
+  return products;
+}
+
 }  // namespace
 
 void MegatronExpertsRule(Stage& stage, const Operator& op) {
@@ -114,38 +163,19 @@ void MegatronExpertsRule(Stage& stage, const Operator& op) {
   Tensor x = stage.Take(op);
   const Shape whole = x.shape;
   const Sizes sizes = SizesOf(stage, op, x);
+  const Products products = ProductsOf(stage, op);
   x = kernels.View(std::move(x), ShapeOf({sizes.tokens, sizes.width}));
   const Tensor chosen = RouterWeights(stage, op, x, sizes);
   const Tensor places =
       kernels.Constant(ShapeOf({sizes.tokens, op.experts}), kInt64, "places of rows");
-  const bool spread = op.expert_ranks > 1;
-  const auto to_experts = [&](const Tensor& tokens, std::int64_t width) {
-    Tensor rows =
-        kernels.Fused(kPermute, ShapeOf({sizes.sent, width}), tokens.type, {{tokens}}, {&places});
-    rows = spread ? Moved(kernels, kAllToAll, rows, sizes.rows) : rows;
-    return spread && sizes.experts > 1 ? Moved(kernels, kSortChunks, rows, sizes.rows) : rows;
-  };
-  const Tensor weights = to_experts(chosen, 1);
-  Tensor rows = to_experts(std::exchange(x, {}), sizes.width);
-  // Gate and up apart, as checkpoints of other frameworks have them; or fc1, fc2 and their biases.
-  const bool apart = op.parameters.size() == 4;
-  const bool biased = op.parameters.size() == 5;
-  const bool gated = apart || stage.Parameter(op, 1).shape.lengths[0] == 2 * op.widths[1];
-  const Product first = {.weight = 1,
-                         .other = apart    ? std::size_t{2}
-                                  : biased ? std::size_t{3}
-                                           : SIZE_MAX,
-                         .out = (gated ? 2 : 1) * op.widths[1]};
-  const Product second = {.weight = apart ? std::size_t{3} : std::size_t{2},
-                          .other = biased ? std::size_t{4} : SIZE_MAX,
-                          .out = sizes.width};
-  Tensor hidden = Grouped(stage, op, std::exchange(rows, {}), first);
-  Tensor inner = Activated(kernels, op, std::exchange(hidden, {}), weights, gated);
-  Tensor result = Grouped(stage, op, std::exchange(inner, {}), second);
-  result = spread && sizes.experts > 1 ? Moved(kernels, kSortChunks, result, sizes.rows) : result;
-  result = spread ? Moved(kernels, kAllToAll, result, sizes.sent) : result;
-  Tensor y = kernels.Fused(kUnpermute, ShapeOf({sizes.tokens, sizes.width}), result.type,
-                           {{result}}, {&places});
+  // Of each row the one weight that it has.
+  const Tensor weights =
+      ToExperts(kernels, op, sizes, kernels.View(chosen, ShapeOf({sizes.tokens, 1})), places);
+  Tensor rows = ToExperts(kernels, op, sizes, std::exchange(x, {}), places);
+  Tensor hidden = Grouped(stage, op, std::exchange(rows, {}), products.first);
+  Tensor inner = Activated(kernels, op, std::exchange(hidden, {}), weights, products.gated);
+  Tensor result = Grouped(stage, op, std::exchange(inner, {}), products.second);
+  Tensor y = FromExperts(kernels, op, sizes, std::exchange(result, {}), places);
   stage.Put(op, kernels.View(std::move(y), whole));
 }
 
