@@ -11,6 +11,12 @@ constexpr std::string_view kNoAdapter = "LLaMA-Adapter is not among the adapters
 constexpr std::string_view kNoThunder = "thunder's compiler is not described";
 constexpr std::string_view kUnknownRecompute = "whether layers run again is not known";
 
+constexpr std::string_view kNoFp8Gather = "weights that are gathered in float8 are not described";
+constexpr std::string_view kNoModules = "modules that run again for themselves are not described";
+constexpr std::string_view kNoLayout = "a pipeline whose stages are written out is not described";
+constexpr std::string_view kNoLimit =
+    "how many layers are gathered at a time without a limit is not known";
+
 constexpr RunWord kWords[] = {
     // Whose program it was.
     {"source", "lightning-ai/litgpt",
@@ -25,6 +31,8 @@ constexpr RunWord kWords[] = {
     {"source", "huggingface/", "implementation=pytorch"},
     {"source", "qwenlm/qwen", "implementation=pytorch"},
     {"source", "modelscope/ms-swift", "implementation=pytorch"},
+    {"source", "nvidia/megatron-lm", "implementation=megatron @bf16=megatron-bf16"},
+    {"source", "answerdotai/fsdp_qlora", "implementation=pytorch @rank=64"},
     {"source", "galore", "implementation=pytorch"},
     {"source", "linkedin/liger-kernel", "implementation=pytorch"},
 
@@ -52,6 +60,7 @@ constexpr RunWord kWords[] = {
     {"precision", "bf16-mixed", "recipe=amp-bf16"},
     {"precision", "pure bf16", "recipe=bf16"},
     {"precision", "bf16", "recipe=bf16"},
+    {"precision", "fp8", "recipe=fp8-te"},
     {"precision", "bf16 amp", "recipe=amp-bf16"},
     {"precision", "bf16 + fp32 master", "recipe=mixed-bf16"},
     {"precision", "bf16 + torchao nf4", "recipe=bf16 base-format=nf4-double"},
@@ -91,14 +100,52 @@ constexpr RunWord kWords[] = {
     {"optimizer", "none", "optimizer=sgd"},
     {"optimizer", "none yet", "optimizer=sgd"},
 
+    // A count, "{}", is the member's of `parallel`; "@spread" that of its data-parallel ranks.
+    {"parallel", "dp", "@spread={}"},
+    {"parallel", "ddp", "@spread={}"},
+    {"parallel", "strategy=single", ""},
+    {"parallel", "strategy=ddp", ""},
+    {"parallel", "strategy=fsdp zero3", "fsdp=full"},
+    {"parallel", "zero1", "zero=1 @spread={}"},
+    {"parallel", "zero2", "zero=2 @spread={} @deepspeed=yes"},
+    {"parallel", "zero3", "zero=3 @spread={} @deepspeed=yes"},
+    {"parallel", "fsdp1", "fsdp=full @spread={}"},
+    {"parallel", "fsdp1_full_shard", "fsdp=full @spread={}"},
+    {"parallel", "cpu_offload=true", "offload=parameters"},
+    {"parallel", "limit_all_gathers=true", ""},
+    {"parallel", "limit_all_gathers=false", "", kNoLimit},
+    {"parallel", "tensor-model-parallel-size", "tensor-parallel={}"},
+    {"parallel", "pipeline-model-parallel-size", "pipeline-parallel={}"},
+    {"parallel", "context-parallel-size", "context-parallel={}"},
+    {"parallel", "expert-model-parallel-size", "expert-parallel={}"},
+    {"parallel", "expert-tensor-parallel-size", "expert-tensor-parallel={}"},
+    {"parallel", "num-layers-per-virtual-pipeline-stage", "@layers-per-chunk={}"},
+    {"parallel", "num-virtual-stages-per-pipeline-rank", "virtual-pipeline={}"},
+    {"parallel", "decoder-first-pipeline-num-layers", "first-stage-layers={}"},
+    {"parallel", "decoder-last-pipeline-num-layers", "last-stage-layers={}"},
+    {"parallel", "pipeline-model-parallel-layout", "", kNoLayout},
+    {"parallel", "sequence-parallel=true", "sequence-parallel=yes"},
+    {"parallel", "use-distributed-optimizer=true", "zero=1"},
+    {"parallel", "overlap-grad-reduce=true", ""},
+    {"parallel", "overlap-param-gather=true", ""},
+
     {"recompute", "none", ""},
     {"recompute", "full", "recompute=full"},
     {"recompute", "full per block", "recompute=full"},
     {"recompute", "full + offload", "recompute=full offload=activations"},
     {"recompute", "gelu", "@program=llm.c"},
     {"recompute", "none (recompute=0)", "implementation=llm.c-r0"},
+    {"recompute", "recompute-granularity=full", "recompute=full"},
+    {"recompute", "recompute-method=uniform", ""},
+    {"recompute", "recompute-num-layers", "@every={}"},
+    {"recompute", "recompute-granularity=selective", "recompute=selective"},
+    {"recompute", "recompute-modules=[core_attn]", ""},
+    {"recompute", "recompute-modules", "", kNoModules},
     {"recompute", "unknown", "", kUnknownRecompute},
 
+    {"attention", "auto", "@attention=auto"},
+    {"attention", "unfused", "attention=eager"},
+    {"attention", "fused", "attention=sdpa"},
     {"attention", "sdpa flash", ""},
     {"attention", "sdpa", ""},
     {"attention", "cudnn flash", ""},
@@ -108,6 +155,14 @@ constexpr RunWord kWords[] = {
     {"attention", "unknown", ""},
     {"attention", "n/a", ""},
 
+    {"special", "transformer-impl", ""},
+    {"special", "deterministic-mode", "@deterministic=yes"},
+    {"special", "no-gradient-accumulation-fusion", "@fusion=no"},
+    {"special", "moe-permute-fusion", ""},
+    // Which one is not said; that of Megatron-LM itself, its default, has the tensors of the plain.
+    {"special", "cross-entropy-loss-fusion", ""},
+    {"special", "cross-entropy-fusion-impl", ""},
+    {"special", "fp8-param-gather", "", kNoFp8Gather},
     {"special", "packed", ""},
     {"special", "packed 4096", ""},
     {"special", "compile", "@compile=yes"},
@@ -134,6 +189,7 @@ constexpr RunWord kWords[] = {
     {"device_type", "h100-80gb", "device=h100-sxm-80gb"},
     {"device_type", "h100-96gb", "device=gh200-96gb"},
     {"device_type", "h200", "device=h200-sxm-141gb"},
+    {"device_type", "gb200", "device=gb200-192gb"},
     {"device_type", "b200", "device=b200-180gb"},
     {"device_type", "l40s", "device=l40s-48gb"},
     {"device_type", "v100", "device=v100-32gb"},
@@ -142,6 +198,8 @@ constexpr RunWord kWords[] = {
     {"device_type", "rtx4070tis-16gb", "device=rtx-4070-ti-super-16gb"},
     {"device_type", "rtx4090", "device=rtx-4090-24gb"},
     {"device_type", "rtx4090-24gb", "device=rtx-4090-24gb"},
+    {"device_type", "2x rtx3090", "device=rtx-3090-24gb"},
+    {"device_type", "2x rtx4090", "device=rtx-4090-24gb"},
     {"device_type", "rtx3090", "device=rtx-3090-24gb"},
     {"device_type", "titanrtx-24gb", "device=rtx-3090-24gb"},
     {"device_type", "unknown 24gb+", "device=rtx-4090-24gb"},
@@ -169,6 +227,9 @@ constexpr RunWord kWords[] = {
 
     {"batches", "first batch is the longest", "later-batches=shorter"},
     {"batches", "first batch is forced to hold the longest sample", "later-batches=shorter"},
+
+    {"sum", "sum over 2 gpus", "@sum=yes"},
+    {"sum", "sum over 4 gpus", "@sum=yes"},
 
     // What the unit stands for.
     {"unit", "mb = mib", "@unit=MiB"},

@@ -17,10 +17,23 @@ std::span<const DataFile> SurroundingFiles();  // made from data/ by data/embed.
 
 namespace {
 
-constexpr std::string_view kKeys[] = {
-    "id",      "aliases",       "what",   "kept_by",   "architectures",  "except_architectures",
-    "vendors", "least_devices", "each",   "low_bytes", "expected_bytes", "high_bytes",
-    "source",  "unverified",    "checked"};
+constexpr std::string_view kKeys[] = {"id",
+                                      "aliases",
+                                      "what",
+                                      "kept_by",
+                                      "architectures",
+                                      "except_architectures",
+                                      "vendors",
+                                      "implementations",
+                                      "once",
+                                      "least_devices",
+                                      "each",
+                                      "low_bytes",
+                                      "expected_bytes",
+                                      "high_bytes",
+                                      "source",
+                                      "unverified",
+                                      "checked"};
 
 // The most that reserved was seen to pass allocated by: 1.26 to 1.35 in fine-tuning with adapters
 // under FSDP, without expandable segments (llama-cookbook), whose batches differ in length; 1.12 to
@@ -35,18 +48,18 @@ bool Applies(const Surrounding& surrounding, const Job& job) {
     return std::ranges::find(list, architecture) != list.end();
   };
   const std::vector<std::string>& vendors = surrounding.vendors;
-  const bool sold = std::ranges::find(vendors, job.device->vendor) != vendors.end();
-  return sold && job.devices >= surrounding.least_devices &&
+  const bool is_sold = std::ranges::find(vendors, job.device->vendor) != vendors.end();
+  const std::string_view implementation = job.training.profile.name;
+  const bool is_of = surrounding.implementations.empty() ||
+                     std::ranges::any_of(surrounding.implementations, [&](const std::string& name) {
+                       return implementation.starts_with(name);
+                     });
+  return is_sold && is_of && job.devices >= surrounding.least_devices &&
          !names(surrounding.except_architectures) &&
          (surrounding.architectures.empty() || names(surrounding.architectures));
 }
 
-// The forward pass runs in one thread, the backward pass in another.
-int ThreadsOf(const Job& job) {
-  return job.training.evaluates ? 1 : 2;
-}
-
-// How often the job takes it.
+// How often the job takes it. The forward pass runs in one thread, the backward pass in another.
 std::int64_t CopiesOf(const Surrounding& surrounding, const Job& job) {
   switch (surrounding.each) {
     case SurroundingEach::kFurtherCommunicator:
@@ -56,7 +69,15 @@ std::int64_t CopiesOf(const Surrounding& surrounding, const Job& job) {
     case SurroundingEach::kProcess:
       break;
   }
-  return surrounding.is_allocated ? ThreadsOf(job) : 1;
+  const bool of_each_thread = surrounding.is_allocated && !surrounding.once;
+  return of_each_thread && !job.training.evaluates ? 2 : 1;
+}
+
+std::string FormulaOf(const Surrounding& surrounding, std::int64_t copies) {
+  if (surrounding.is_allocated) {
+    return surrounding.once ? "one for all" : "one for each thread";
+  }
+  return copies > 1 ? fmt::format("{} × measured", copies) : "measured";
 }
 
 // At the least the blocks that tensors have; the replay, whose every step is alike; at the most
@@ -91,6 +112,8 @@ Result<Surrounding> SurroundingFromJson(const Json& json, std::string_view where
       .is_allocated = record.IsText("kept_by", "allocator"),
       .architectures = record.Texts("architectures"),
       .except_architectures = record.Texts("except_architectures"),
+      .implementations = record.Texts("implementations"),
+      .once = record.Flag("once", false),
       .least_devices = record.CountOr("least_devices", 1),
       .each = record.IsText("each", "further communicator") ? SurroundingEach::kFurtherCommunicator
               : record.IsText("each", "all-to-all")         ? SurroundingEach::kAllToAll
@@ -173,9 +196,7 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
     }
     resident.Add({.pile = Pile::kOverhead, .bytes = surrounding.bytes, .copies = copies},
                  {.what = surrounding.what,
-                  .formula = surrounding.is_allocated ? "one for each thread"
-                             : copies > 1             ? fmt::format("{} × measured", copies)
-                                                      : "measured",
+                  .formula = FormulaOf(surrounding, copies),
                   .source = surrounding.source});
     if (surrounding.is_allocated) {
       libraries.insert(libraries.end(), static_cast<std::size_t>(copies),

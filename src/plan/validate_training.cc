@@ -9,12 +9,34 @@
 #include "base/try.h"
 #include "plan/budget.h"
 #include "plan/published_formulas.h"
+#include "plan/split.h"
 #include "plan/surroundings.h"
 #include "plan/training_run.h"
 #include "plan/validate_fields.h"
 
 namespace fourpiles {
 namespace {
+
+// Of the last stage of a pipeline, where the row is of that; what is around its tensors is not
+// counted.
+Result<Budget> BudgetOf(const TrainingRun& run) {
+  if (!run.of_last_rank || run.job.training.layout.pipeline == 1) {
+    return PlayedBudget(run.job);
+  }
+  if (run.metric != "allocated") {
+    return NotExpressible("rank \"last\": only of what is allocated");
+  }
+  TRY(const std::vector<Part> parts, SplitTraining(run.job));
+  const Part& part = parts.back();
+  Budget budget;
+  budget.job = run.job;
+  TRY(budget.tape, Play(part, run.job.training.profile));
+  budget.worst_rank = part.rank;
+  budget.peak = PeakOf(budget.tape, Place::kDevice);
+  budget.piles = PilesAt(budget.tape, Place::kDevice, budget.peak.moment);
+  budget.saved_activations = SavedActivations(budget.tape);
+  return budget;
+}
 
 double Number(Bytes bytes) {
   return static_cast<double>(bytes.value());
@@ -119,7 +141,7 @@ Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
     return Exact(bytes);
   }
   if (run.measures == "between_steps") {
-    return Exact(BetweenSteps(budget.tape));
+    return Exact(BetweenSteps(budget.tape) + LibraryBytes(run.job));
   }
   if (run.measures == "after_init") {
     const Bytes weights = ResidentBytes(budget.tape, Pile::kWeights, "", "");
@@ -131,6 +153,19 @@ Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
     return InBand(whole);
   }
   return NotExpressible(fmt::format("measures: \"{}\" is not in the vocabulary", run.measures));
+}
+
+// All devices together, where they are alike.
+Result<void> SumOverDevices(Prediction& prediction, const Layout& layout) {
+  if (layout.pipeline > 1) {
+    return NotExpressible("the sum over the stages of a pipeline is not described");
+  }
+  const auto devices = static_cast<double>(layout.devices);
+  prediction.value *= devices;
+  if (prediction.band) {
+    prediction.band = PrintedRange{prediction.band->low * devices, prediction.band->high * devices};
+  }
+  return {};
 }
 
 std::int64_t InputsOf(const Block& block, const Operator& linear) {
@@ -203,9 +238,12 @@ Result<Prediction> PredictTrainingRun(const Fields& row) {
     return NotExpressible("no field mode or metric");
   }
   TRY(const TrainingRun run, TrainingRunOf(row));
-  TRY(const Budget budget, PlayedBudget(run.job));
+  TRY(const Budget budget, BudgetOf(run));
   TRY(Prediction prediction, FigureOf(run, budget));
   prediction.means_unit = run.unit;
+  if (run.sums_devices) {
+    TRY_VOID(SumOverDevices(prediction, run.job.training.layout));
+  }
   if (run.measures == "peak") {
     prediction.published = PublishedOf(run.job);
   }

@@ -76,7 +76,8 @@ TEST(Profile, RefusesAnUnknownImplementation) {
             "\"megatron\"?\n"
             "hint: known: pytorch, pytorch-2.1, pytorch-1, pytorch-1.13-cpu, pytorch-compile, "
             "liger, torchtune, "
-            "torchtune-compile, megatron, llm.c, llm.c-r0, llm.c-r2, litgpt\n");
+            "torchtune-compile, megatron, megatron-separate-gradients, llm.c, llm.c-r0, llm.c-r2, "
+            "litgpt\n");
 }
 
 TEST(Profile, RefusesAttentionThatTheImplementationLacks) {

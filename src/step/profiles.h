@@ -20,6 +20,7 @@ Profile TorchtuneCompile();
 
 // profiles_frameworks.cc
 Profile Megatron();
+Profile MegatronWithSeparateGradients();
 Profile LlmC();
 Profile LlmCKeepingGelu();
 Profile LlmCRecomputingNorms();
