@@ -69,6 +69,9 @@ Result<Tape> Player::Run() {
       case ActionKind::kGather:
         Gather(number);
         break;
+      case ActionKind::kPrefetch:
+        Prefetch(number);
+        break;
       case ActionKind::kRelease:
         gathered_.erase({action.block, action.layer});
         break;
@@ -131,6 +134,7 @@ Result<Tape> Player::Finished() {
   held_inputs_ = {};
   kernels_.ForgetCasts();
   gathered_.clear();
+  came_in_.clear();
   sent_ = {};
   gradients_.clear();
   TRY(Tape tape, Completed(std::move(tape_), memory_));
