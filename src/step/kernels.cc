@@ -422,6 +422,13 @@ Tensor Kernels::Softmax(Tensor x) {
   return FusedKeepingOutput(kSoftmax, x.shape, x.type, {{x}}, {});
 }
 
+Tensor Kernels::LossWithTwoTemporaries(const KernelKind& kind, const Tensor& x) {
+  Begin(kind);
+  Tensor loss = graph_.New(ShapeOf({1}), kFloat32);
+  graph_.Record(loss, {{x}}, {&x}, BytesOf(x) * 2);
+  return loss;
+}
+
 Tensor Kernels::Convolution(Tensor x, const Tensor& weight, const Tensor& bias,
                             const Shape& shape) {
   Tensor cast_weight = weight;

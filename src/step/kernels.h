@@ -147,6 +147,8 @@ class Kernels {
   Tensor Linear(Tensor x, const Tensor& weight, const Tensor& bias, std::int64_t out);
   Tensor MatMul(Tensor a, Tensor b, const Shape& shape);
   Tensor Softmax(Tensor x);
+  // A loss that keeps x, and whose backward kernel makes two tensors like it beside the gradient.
+  Tensor LossWithTwoTemporaries(const KernelKind& kind, const Tensor& x);
   Tensor Convolution(Tensor x, const Tensor& weight, const Tensor& bias, const Shape& shape);
 
   // --- Norms ---

@@ -12,9 +12,31 @@ constexpr KernelKind kComplexRotary = {
     "rotary",
     "derivatives.yaml: mul keeps the other factor, here freqs_cis, a buffer of the model"};
 
+constexpr KernelKind kParallelLogSoftmax = {"log_softmax of parts",
+                                            "PyTorch, distributed/tensor/parallel/loss.py, "
+                                            "_log_softmax: logits less their largest, and the "
+                                            "exponentials of that, are tensors of their own"};
+constexpr KernelKind kParallelNll = {
+    "nll_loss of parts",
+    "PyTorch, distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward: (grad_input "
+    "+ exp(x)) * grad_output, each a tensor of its own, which is the gradient of the logits"};
+
+// Of logits that are cut by words over ranks (loss_parallel).
+Tensor ParallelLoss(Kernels& kernels, const Tensor& logits) {
+  Tensor log_probabilities;
+  {
+    const Tensor shifted = kernels.Constant(logits.shape, kFloat32, "less the largest");
+    kernels.Constant(logits.shape, kFloat32, "exponentials");
+    log_probabilities =
+        kernels.Fused(kParallelLogSoftmax, logits.shape, kFloat32, {{logits, Gradient::kSame}}, {});
+  }
+  return kernels.LossWithTwoTemporaries(kParallelNll, log_probabilities);
+}
+
 // The training loop holds the logits until there is a loss (train.py: del pred).
-Tensor LossOver(Kernels& kernels, const Tensor& logits) {
-  return EagerCrossEntropy(kernels, Stored(kernels.Cast(logits, kFloat32)));
+Tensor LossOver(Kernels& kernels, const Operator& op, const Tensor& logits) {
+  const Tensor wide = Stored(kernels.Cast(logits, kFloat32));
+  return op.ranks > 1 ? ParallelLoss(kernels, wide) : EagerCrossEntropy(kernels, wide);
 }
 
 }  // namespace
@@ -33,7 +55,7 @@ void TorchtitanRotaryRule(Stage& stage, const Operator& op) {
 // cross_entropy(pred.flatten(0, 1).float(), labels.flatten(0, 1)); labels come moved by one.
 void TorchtitanLossRule(Stage& stage, const Operator& op) {
   const Tensor logits = Logits(stage, op, stage.Take(op));
-  stage.Put(op, LossOver(stage.kernels, logits));
+  stage.Put(op, LossOver(stage.kernels, op, logits));
 }
 
 // All logits are made, and then each chunk of them has a loss (chunked_cross_entropy_loss).
@@ -45,7 +67,7 @@ void TorchtitanChunkedLossRule(Stage& stage, const Operator& op) {
       kernels.SplitRows(logits, rows, std::min(stage.batch.loss_chunks, rows));
   Tensor sum;
   for (Tensor& chunk : chunks) {
-    Tensor loss = LossOver(kernels, std::exchange(chunk, {}));
+    Tensor loss = LossOver(kernels, op, std::exchange(chunk, {}));
     sum = sum.storage == kNothing ? std::move(loss) : kernels.Add(sum, loss);
   }
   stage.Put(op, std::move(sum));
