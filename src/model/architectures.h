@@ -96,6 +96,9 @@ Network BuildStarcoder2(Record& config);
 // litgpt.cc: LitGPT's own, whose settings tell the families apart
 Network BuildLitGpt(Record& config);
 
+// megatron.cc: Megatron-LM's own, whose arguments tell the families apart
+Network BuildMegatron(Record& config);
+
 // mllama.cc: some layers see an image instead of the words
 Network BuildMllama(Record& config);
 

@@ -56,6 +56,7 @@ constexpr Architecture kArchitectures[] = {
     {"llama4_text", BuildLlama4},
     {"mamba", BuildMamba},
     {"mamba2", BuildMamba2},
+    {"megatron", BuildMegatron},
     {"mimo_v2_flash", BuildMimoV2},
     {"minimax_m2", BuildMinimaxM2},
     {"ministral3", BuildMistral},

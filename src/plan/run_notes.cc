@@ -110,6 +110,7 @@ Result<RunNotes> NotesOf(std::string_view notes) {
   if (text.find("accumulation " + read.accumulation + "/mb") != std::string::npos) {
     read.accumulation.clear();
   }
+  TRY(read.global_batch, NumberBehind(text, {"global-batch "}, kDigits));
   read.context = ContextOf(text);
   return read;
 }

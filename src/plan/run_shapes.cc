@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 #include "base/try.h"
 #include "model/from_config.h"
+#include "plan/run_megatron.h"
 #include "plan/validate_fields.h"
 
 namespace fourpiles {
@@ -234,11 +235,16 @@ Result<Json> ConfigOf(const Shapes& of, const std::string& implementation, bool 
 
 }  // namespace
 
-Result<Network> NetworkOfRun(const Fields& row, const std::string& implementation) {
+Result<Network> NetworkOfRun(const Fields& row, const std::string& implementation,
+                             std::int64_t tensor) {
   if (!row.Has("arch")) {
     return NotExpressible("no field arch");
   }
   TRY(const Fields arch, row.Object("arch"));
+  if (implementation.starts_with("megatron")) {
+    TRY(const Json config, MegatronConfigOf(row, arch, tensor));
+    return NetworkFromConfig(config, "arch");
+  }
   TRY_VOID(CheckShapes(arch));
   const auto text = [&](std::string_view key, const std::string& otherwise) {
     const auto value = arch.OptionalText(key);

@@ -15,6 +15,7 @@ struct TrainingRun {
   std::string measures = {};  // "peak", "between_steps", "after_init", "pile:weights"
   std::string metric = {};    // "allocated", "reserved", "smi", "unknown"
   std::string unit = {};      // of the figure, where a note says that it is not what is printed
+  bool of_last_rank = false;  // else of the fullest
   std::optional<Bytes> context = {};  // what the driver takes, where a note says it
 };
 

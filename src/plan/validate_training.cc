@@ -9,12 +9,34 @@
 #include "base/try.h"
 #include "plan/budget.h"
 #include "plan/published_formulas.h"
+#include "plan/split.h"
 #include "plan/surroundings.h"
 #include "plan/training_run.h"
 #include "plan/validate_fields.h"
 
 namespace fourpiles {
 namespace {
+
+// Of the last stage of a pipeline, where the row is of that; what is around its tensors is not
+// counted.
+Result<Budget> BudgetOf(const TrainingRun& run) {
+  if (!run.of_last_rank || run.job.training.layout.pipeline == 1) {
+    return PlayedBudget(run.job);
+  }
+  if (run.metric != "allocated") {
+    return NotExpressible("rank \"last\": only of what is allocated");
+  }
+  TRY(const std::vector<Part> parts, SplitTraining(run.job));
+  const Part& part = parts.back();
+  Budget budget;
+  budget.job = run.job;
+  TRY(budget.tape, Play(part, run.job.training.profile));
+  budget.worst_rank = part.rank;
+  budget.peak = PeakOf(budget.tape, Place::kDevice);
+  budget.piles = PilesAt(budget.tape, Place::kDevice, budget.peak.moment);
+  budget.saved_activations = SavedActivations(budget.tape);
+  return budget;
+}
 
 double Number(Bytes bytes) {
   return static_cast<double>(bytes.value());
@@ -203,7 +225,7 @@ Result<Prediction> PredictTrainingRun(const Fields& row) {
     return NotExpressible("no field mode or metric");
   }
   TRY(const TrainingRun run, TrainingRunOf(row));
-  TRY(const Budget budget, PlayedBudget(run.job));
+  TRY(const Budget budget, BudgetOf(run));
   TRY(Prediction prediction, FigureOf(run, budget));
   prediction.means_unit = run.unit;
   if (run.measures == "peak") {

@@ -15,14 +15,23 @@ namespace fourpiles {
 namespace {
 
 using MakeProfile = Profile (*)();
-constexpr MakeProfile kProfiles[] = {PyTorch,         PyTorch21,
-                                     PyTorch1,        PyTorch113OnCpu,
-                                     PyTorchCompile,  Liger,
-                                     Torchtune,       TorchtuneCompile,
-                                     Torchtitan,      TorchtitanCompile,
-                                     Torchtitan2024,  Torchtitan2024Compile,
-                                     Megatron,        LlmC,
-                                     LlmCKeepingGelu, LlmCRecomputingNorms,
+constexpr MakeProfile kProfiles[] = {PyTorch,
+                                     PyTorch21,
+                                     PyTorch1,
+                                     PyTorch113OnCpu,
+                                     PyTorchCompile,
+                                     Liger,
+                                     Torchtune,
+                                     TorchtuneCompile,
+                                     Torchtitan,
+                                     TorchtitanCompile,
+                                     Torchtitan2024,
+                                     Torchtitan2024Compile,
+                                     Megatron,
+                                     MegatronWithSeparateGradients,
+                                     LlmC,
+                                     LlmCKeepingGelu,
+                                     LlmCRecomputingNorms,
                                      LitGpt};
 
 // What is chosen of an implementation. Rules and names are numbered by kind.

@@ -24,6 +24,7 @@ Profile Torchtitan2024Compile();
 
 // profiles_frameworks.cc
 Profile Megatron();
+Profile MegatronWithSeparateGradients();
 Profile LlmC();
 Profile LlmCKeepingGelu();
 Profile LlmCRecomputingNorms();

@@ -52,7 +52,8 @@ Profile Megatron() {
       .framework = {.direct_gradients = DirectGradients::kLinear,
                     .frees_sent_outputs = true,
                     .copies_into_buckets = false},
-      .attention = {MegatronEagerAttentionRule, nullptr, MegatronFlashAttentionRule},
+      .attention = {MegatronEagerAttentionRule, MegatronFusedAttentionRule,
+                    MegatronFlashAttentionRule},
       .loss = {MegatronLossRule, nullptr, nullptr},
       .vocabulary_multiple = 128};  // make_vocab_size_divisible_by
   SetRules(profile, {{OperatorKind::kEmbedding, EmbeddingRule},
@@ -64,7 +65,9 @@ Profile Megatron() {
                      {OperatorKind::kRotary, FusedRotaryRule},
                      {OperatorKind::kSplit, SplitRule},
                      {OperatorKind::kConcat, ConcatRule},
-                     {OperatorKind::kAttention, MegatronFlashAttentionRule},
+                     {OperatorKind::kAttention, MegatronFusedAttentionRule},
+                     {OperatorKind::kExpand, ExpandRule},
+                     {OperatorKind::kExperts, MegatronExpertsRule},
                      {OperatorKind::kActivation, ActivationRule},
                      {OperatorKind::kGate, FusedGateRule},
                      {OperatorKind::kMultiply, MultiplyRule},
@@ -75,6 +78,16 @@ Profile Megatron() {
                      {OperatorKind::kGatherTokens, GatherTokensAgainRule},
                      {OperatorKind::kScatterTokens, ScatterTokensRule},
                      {OperatorKind::kGatherContext, GatherTokensAgainRule}});
+  return profile;
+}
+
+// Gradients of weights are tensors of their own first, and added by the hook of the data-parallel
+// wrapper (core/distributed/distributed_data_parallel.py, _make_backward_post_hook).
+Profile MegatronWithSeparateGradients() {
+  Profile profile = Megatron();
+  profile.name = "megatron-separate-gradients";
+  profile.summary = "Megatron-LM with --no-gradient-accumulation-fusion";
+  profile.framework.direct_gradients = DirectGradients::kNone;
   return profile;
 }
 

@@ -88,6 +88,8 @@ void CompiledLossRule(Stage& stage, const Operator& op);
 // rules_megatron.cc
 void InPlaceDropoutRule(Stage& stage, const Operator& op);
 void MegatronEagerAttentionRule(Stage& stage, const Operator& op);
+void MegatronFusedAttentionRule(Stage& stage, const Operator& op);
+void MegatronExpertsRule(Stage& stage, const Operator& op);
 void MegatronFlashAttentionRule(Stage& stage, const Operator& op);
 void MegatronLossRule(Stage& stage, const Operator& op);
 

@@ -47,14 +47,26 @@ void MegatronEagerAttentionRule(Stage& stage, const Operator& op) {
   stage.Put(op, kernels.View(std::move(mixed), by_token));
 }
 
-// Megatron's tensors are (sequence, batch, …) and flash attention's (batch, sequence, …): each is
-// copied first, so that no view of fused queries, keys and values lives on (Transformer Engine,
-// pytorch/attention.py, FlashAttention.forward).
-void MegatronFlashAttentionRule(Stage& stage, const Operator& op) {
+// Queries, keys and values of a fused layer lie one behind the other in every token, which is none
+// of the layouts that the kernels read: each is copied, so that no view of what the layer made
+// lives on. cuDNN's kernel writes its result in the order of Megatron-LM's tensors, (sequence,
+// batch, ...), and the output layer keeps it as it is (Transformer Engine,
+// pytorch/attention/dot_product_attention/backends.py, FusedAttention; utils.py, get_qkv_layout).
+void MegatronFusedAttentionRule(Stage& stage, const Operator& op) {
   for (std::size_t input = 0; input < op.inputs.size(); ++input) {
     stage.PutValue(op.inputs[input], stage.kernels.Copy(stage.Take(op, input)));
   }
   FlashAttentionRule(stage, op);
+}
+
+// flash-attn's kernel writes (batch, sequence, ...): of more than one sample the result is brought
+// back into the order of Megatron-LM's tensors, beside the one that the kernel keeps (backends.py,
+// FlashAttention.forward).
+void MegatronFlashAttentionRule(Stage& stage, const Operator& op) {
+  MegatronFusedAttentionRule(stage, op);
+  if (stage.batch.micro_batch_size > 1) {
+    stage.Put(op, stage.kernels.Copy(stage.TakeValue(op.outputs.front())));
+  }
 }
 
 // 2 bytes a logit of 16 bits and 4 of its float32 copy. The logits live to the end of the forward
