@@ -70,6 +70,9 @@ Result<Tape> Player::Run() {
         Gather(number);
         break;
       case ActionKind::kPrefetch:
+        if (!backward_) {  // _fsdp_state.py, _post_forward: the last buffer goes with the pass
+          came_in_.clear();
+        }
         Prefetch(number);
         break;
       case ActionKind::kRelease:
@@ -310,6 +313,7 @@ void Player::Step(std::int32_t number) {
   hidden_ = {};
   pass_ = HeldOver();
   sent_ = {};
+  came_in_.clear();
   Begin(number, kStep);
   if (part_.step_temporaries != Bytes(0)) {
     const Tensor temporaries =
