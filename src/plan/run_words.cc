@@ -122,9 +122,11 @@ constexpr RunWord kWords[] = {
     {"parallel", "dp", "@spread={}"},
     {"parallel", "ddp", "@spread={}"},
     {"parallel", "strategy=single", ""},
+    {"parallel", "strategy=ddp", ""},
+    {"parallel", "strategy=fsdp zero3", "fsdp=full"},
     {"parallel", "zero1", "zero=1 @spread={}"},
-    {"parallel", "zero2", "zero=2 @spread={}"},
-    {"parallel", "zero3", "zero=3 @spread={}"},
+    {"parallel", "zero2", "zero=2 @spread={} @deepspeed=yes"},
+    {"parallel", "zero3", "zero=3 @spread={} @deepspeed=yes"},
     {"parallel", "fsdp1", "fsdp=full @spread={}"},
     {"parallel", "fsdp1_full_shard", "fsdp=full @spread={}"},
     {"parallel", "fsdp2", "fsdp=full @spread={}"},
@@ -215,6 +217,7 @@ constexpr RunWord kWords[] = {
     {"special", "fabric casts logits to fp32", "@program=litgpt"},
     {"special", "batch 4 length-bucketed", ""},
     {"special", "empty_cache every 10 steps", ""},
+    {"special", "eager", ""},
     {"special", "thunder torchcompile", "", kNoThunder},
     {"special", "thunder nvfuser", "", kNoThunder},
 
@@ -238,6 +241,8 @@ constexpr RunWord kWords[] = {
     {"device_type", "rtx4070tis-16gb", "device=rtx-4070-ti-super-16gb"},
     {"device_type", "rtx4090", "device=rtx-4090-24gb"},
     {"device_type", "rtx4090-24gb", "device=rtx-4090-24gb"},
+    {"device_type", "2x rtx3090", "device=rtx-3090-24gb"},
+    {"device_type", "2x rtx4090", "device=rtx-4090-24gb"},
     {"device_type", "rtx3090", "device=rtx-3090-24gb"},
     {"device_type", "titanrtx-24gb", "device=rtx-3090-24gb"},
     {"device_type", "unknown 24gb+", "device=rtx-4090-24gb"},
@@ -266,6 +271,9 @@ constexpr RunWord kWords[] = {
 
     {"batches", "first batch is the longest", "later-batches=shorter"},
     {"batches", "first batch is forced to hold the longest sample", "later-batches=shorter"},
+
+    {"sum", "sum over 2 gpus", "@sum=yes"},
+    {"sum", "sum over 4 gpus", "@sum=yes"},
 
     // What the unit stands for.
     {"unit", "mb = mib", "@unit=MiB"},

@@ -21,6 +21,8 @@ constexpr std::string_view kKeys[] = {"id",
                                       "kept_by",
                                       "architectures",
                                       "except_architectures",
+                                      "implementations",
+                                      "once",
                                       "least_devices",
                                       "low_bytes",
                                       "expected_bytes",
@@ -41,13 +43,20 @@ bool Applies(const Surrounding& surrounding, const Job& job) {
   const auto names = [&](const std::vector<std::string>& list) {
     return std::ranges::find(list, architecture) != list.end();
   };
-  return job.devices >= surrounding.least_devices && !names(surrounding.except_architectures) &&
+  const std::string_view implementation = job.training.profile.name;
+  const bool is_of = surrounding.implementations.empty() ||
+                     std::ranges::any_of(surrounding.implementations, [&](const std::string& name) {
+                       return implementation.starts_with(name);
+                     });
+  return is_of && job.devices >= surrounding.least_devices &&
+         !names(surrounding.except_architectures) &&
          (surrounding.architectures.empty() || names(surrounding.architectures));
 }
 
 // The forward pass runs in one thread, the backward pass in another.
-int ThreadsOf(const Job& job) {
-  return job.training.evaluates ? 1 : 2;
+int CopiesOf(const Surrounding& surrounding, const Job& job) {
+  const bool of_each_thread = surrounding.is_allocated && !surrounding.once;
+  return of_each_thread && !job.training.evaluates ? 2 : 1;
 }
 
 // At the least the blocks that tensors have; the replay, whose every step is alike; at the most
@@ -82,6 +91,8 @@ Result<Surrounding> SurroundingFromJson(const Json& json, std::string_view where
       .is_allocated = record.IsText("kept_by", "allocator"),
       .architectures = record.Texts("architectures"),
       .except_architectures = record.Texts("except_architectures"),
+      .implementations = record.Texts("implementations"),
+      .once = record.Flag("once", false),
       .least_devices = record.CountOr("least_devices", 1),
       .bytes = {.low = Bytes(record.Count("low_bytes", amounts)),
                 .expected = Bytes(record.Count("expected_bytes", amounts)),
@@ -107,7 +118,7 @@ Bytes LibraryBytes(const Job& job) {
   }
   for (const Surrounding& surrounding : SurroundingRecords()) {
     if (surrounding.is_allocated && Applies(surrounding, job)) {
-      sum += Bytes(surrounding.bytes.expected.value() * ThreadsOf(job));
+      sum += Bytes(surrounding.bytes.expected.value() * CopiesOf(surrounding, job));
     }
   }
   return sum;
@@ -141,10 +152,12 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
     if (!Applies(surrounding, job) || (surrounding.is_allocated && !has_allocator)) {
       continue;
     }
-    const std::int64_t copies = surrounding.is_allocated ? ThreadsOf(job) : 1;
+    const std::int64_t copies = CopiesOf(surrounding, job);
     resident.Add({.pile = Pile::kOverhead, .bytes = surrounding.bytes, .copies = copies},
                  {.what = surrounding.what,
-                  .formula = surrounding.is_allocated ? "one for each thread" : "measured",
+                  .formula = !surrounding.is_allocated ? "measured"
+                             : surrounding.once        ? "one for all"
+                                                       : "one for each thread",
                   .source = surrounding.source});
     if (surrounding.is_allocated) {
       libraries.insert(libraries.end(), static_cast<std::size_t>(copies),

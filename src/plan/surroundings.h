@@ -26,6 +26,8 @@ struct Surrounding {
   bool is_allocated = false;
   std::vector<std::string> architectures = {};         // of devices that have it; none: all …
   std::vector<std::string> except_architectures = {};  // … but these
+  std::vector<std::string> implementations = {};       // that have it, with all variants; none: all
+  bool once = false;                                   // not for each thread
   std::int64_t least_devices = 1;
   Band bytes = {};
   std::string source = {};

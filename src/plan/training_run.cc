@@ -95,7 +95,7 @@ Result<RunSettings> WordsOf(const Fields& row) {
   }
   TRY_VOID(ApplySpecials(typed, row));
   const std::string notes = RunText(row, "notes");
-  for (const std::string_view field : {"version", "notes", "batches", "unit"}) {
+  for (const std::string_view field : {"version", "notes", "batches", "unit", "sum"}) {
     AddPhrase(typed, field, notes);
   }
   TRY_VOID(ApplyDevice(typed, row));
@@ -201,11 +201,17 @@ Result<void> SetAttention(RunSettings& typed) {
   return {};
 }
 
-// The recipe that the program makes of a format; layers that run again so many at a time.
+// The recipe that the program makes of a format: DeepSpeed keeps weights in the format that
+// autocast would compute in, and master copies (runtime/bf16_optimizer.py, fp16_optimizer.py);
+// layers that run again so many at a time.
 void SetRecipe(RunSettings& typed) {
   const std::string of_bf16 = TakeOr(typed, "@bf16", "");
   if (!of_bf16.empty() && typed["recipe"] == "bf16") {
     typed["recipe"] = of_bf16;
+  }
+  if (!TakeOr(typed, "@deepspeed", "").empty()) {
+    std::string& recipe = typed["recipe"];
+    recipe = recipe == "amp-bf16" ? "mixed-bf16" : recipe == "amp-fp16" ? "mixed-fp16" : recipe;
   }
   const std::string every = TakeOr(typed, "@every", "");
   if (!every.empty()) {
@@ -300,6 +306,7 @@ Result<TrainingRun> TrainingRunOf(const Fields& row) {
   TrainingRun run = {.measures = RunText(row, "measures"), .metric = RunText(row, "metric")};
   run.measures = run.measures.empty() ? "peak" : run.measures;
   run.unit = TakeOr(typed, "@unit", "");
+  run.sums_devices = !TakeOr(typed, "@sum", "").empty();
   TRY(run.of_last_rank, IsOfLastRank(row));
   const std::string spread = TakeOr(typed, "@spread", "");
   TRY(const RunNotes notes, NotesOf(RunText(row, "notes")));

@@ -16,6 +16,7 @@ struct TrainingRun {
   std::string metric = {};    // "allocated", "reserved", "smi", "unknown"
   std::string unit = {};      // of the figure, where a note says that it is not what is printed
   bool of_last_rank = false;  // else of the fullest
+  bool sums_devices = false;  // the figure is of all devices together
   std::optional<Bytes> context = {};  // what the driver takes, where a note says it
 };
 

@@ -141,7 +141,7 @@ Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
     return Exact(bytes);
   }
   if (run.measures == "between_steps") {
-    return Exact(BetweenSteps(budget.tape));
+    return Exact(BetweenSteps(budget.tape) + LibraryBytes(run.job));
   }
   if (run.measures == "after_init") {
     const Bytes weights = ResidentBytes(budget.tape, Pile::kWeights, "", "");
@@ -153,6 +153,19 @@ Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
     return InBand(whole);
   }
   return NotExpressible(fmt::format("measures: \"{}\" is not in the vocabulary", run.measures));
+}
+
+// All devices together, where they are alike.
+Result<void> SumOverDevices(Prediction& prediction, const Layout& layout) {
+  if (layout.pipeline > 1) {
+    return NotExpressible("the sum over the stages of a pipeline is not described");
+  }
+  const auto devices = static_cast<double>(layout.devices);
+  prediction.value *= devices;
+  if (prediction.band) {
+    prediction.band = PrintedRange{prediction.band->low * devices, prediction.band->high * devices};
+  }
+  return {};
 }
 
 std::int64_t InputsOf(const Block& block, const Operator& linear) {
@@ -228,6 +241,9 @@ Result<Prediction> PredictTrainingRun(const Fields& row) {
   TRY(const Budget budget, BudgetOf(run));
   TRY(Prediction prediction, FigureOf(run, budget));
   prediction.means_unit = run.unit;
+  if (run.sums_devices) {
+    TRY_VOID(SumOverDevices(prediction, run.job.training.layout));
+  }
   if (run.measures == "peak") {
     prediction.published = PublishedOf(run.job);
   }

@@ -155,7 +155,7 @@ void ExpectReasons(std::span<const Broken> cases) {
 
 TEST(ValidateTraining, WhatCannotBeExpressedSaysWhy) {
   constexpr Broken kCases[] = {
-      {R"("devices": 1)", R"("devices": 2)", "several devices"},
+      {R"("devices": 1)", R"("devices": 2)", "no field parallel"},
       {R"("devices": 1)", R"("devices": null)", "no device count is given"},
       {R"("seq": 4096)", R"("seq": null)", "no seq is given"},
       {R"("micro_batch": 2)", R"("micro_batch": null)", "no micro_batch is given"},

@@ -53,13 +53,13 @@ void LlmcLayerNormRule(Stage& stage, const Operator& op) {
                              {&x, &mean, &deviation}));
 }
 
-// From level 1 on all layers write to one buffer, and the backward pass runs it again.
+// One kernel, however the formula is written (llmc/gelu.cuh). From level 1 on all layers write to one buffer, and the backward pass runs it again.
 void LlmcActivationRule(Stage& stage, const Operator& op) {
+  const Tensor x = stage.Take(op);
   if (stage.kernels.framework().recompute_level < 1) {
-    ActivationRule(stage, op);
+    stage.Put(op, stage.kernels.KeepInput(kGelu, x));
     return;
   }
-  const Tensor x = stage.Take(op);
   const Tensor& activated = SharedBuffer(stage, stage.pass->activated, x, "GELU of any layer");
   stage.Put(op, stage.kernels.Into(kGelu, activated, {{x}}, {&x}));
 }
