@@ -211,6 +211,7 @@ class BlockCutter {
     const Parameter* weight = WeightOf(op);
     if (weight != nullptr && weight->cut) {
       op.widths.front() = Share(op.widths.front(), cut_.tensor);
+      op.ranks = cut_.tensor;
     }
     block_.operators.push_back(std::move(op));
   }

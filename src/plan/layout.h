@@ -42,7 +42,8 @@ struct Layout {
   int zero = 0;                    // stage, 0 to 3
   bool fsdp = false;
   std::int64_t fsdp_ranks = 1;  // that the state is sharded over; hybrid: fewer than all
-  bool reshards = true;         // FSDP: what was gathered goes after the forward pass
+  bool reshards = true;         // FSDP: what was gathered goes after the forward pass …
+  bool reshards_all = false;    // … even what the backward pass begins with
   std::int64_t per_host = 8;    // devices of one host
 };
 

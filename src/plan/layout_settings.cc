@@ -16,28 +16,32 @@ constexpr Range kStages = {1, 1 << 12};
 constexpr Range kStageLayers = {0, 1 << 12};
 constexpr NumberRange kImbalances = {0, 1 << 12};
 
-// "full", "full:keep", "hybrid:N", "hybrid:N:keep".
+// "full" or "hybrid:N", and behind it ":keep", ":always" or nothing.
 Result<void> ReadFsdp(const SettingReader& reader, Layout& layout) {
   const SetValue* set = reader.Find("fsdp");
   if (set == nullptr) {
     return {};
   }
   constexpr std::string_view kKeep = ":keep";
+  constexpr std::string_view kAlways = ":always";
   constexpr std::string_view kHybrid = "hybrid:";
   std::string_view text = set->text;
   layout.fsdp = true;
   layout.reshards = !text.ends_with(kKeep);
-  text.remove_suffix(layout.reshards ? 0 : kKeep.size());
+  layout.reshards_all = text.ends_with(kAlways);
+  text.remove_suffix(!layout.reshards ? kKeep.size() : layout.reshards_all ? kAlways.size() : 0);
   layout.fsdp_ranks = DataRanks(layout);
   if (text == "full") {
     return {};
   }
   if (!text.starts_with(kHybrid)) {
-    return WrongUsage({.where = set->where,
-                       .found = fmt::format("unknown word \"{}\"", set->text),
-                       .expected = "expected full or hybrid:N, and :keep behind it or not",
-                       .hint = "hybrid:8 shards over 8 devices and repeats that; :keep keeps what "
-                               "was gathered from the forward to the backward pass"});
+    return WrongUsage(
+        {.where = set->where,
+         .found = fmt::format("unknown word \"{}\"", set->text),
+         .expected = "expected full or hybrid:N, and :keep or :always behind it or not",
+         .hint = "hybrid:8 shards over 8 devices and repeats that; :keep keeps what "
+                 "was gathered from the forward to the backward pass, :always lets "
+                 "go of the last layer's too"});
   }
   TRY(layout.fsdp_ranks, ParseCount(text.substr(kHybrid.size()), set->where, kRanks));
   return {};

@@ -202,6 +202,8 @@ Result<GatheredBlocks> GatheredOf(const TrainingJob& training, const Network& ne
   const bool copies = !training.profile.framework.flat_parameters ||
                       computed.bits != StorageBits(training.recipe.gradients);
   const bool born = !GradientsAreResident(training);
+  gathered.ranks = SharesOf(training.layout).weights.dense;
+  gathered.own_streams = training.layout.fsdp;
   for (const Block& block : network.blocks) {
     TRY(const Bytes weights, WeightsOfLayer(training, network, block));
     gathered.weights.push_back(weights);

@@ -8,6 +8,12 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kNoAdapter = "LLaMA-Adapter is not among the adapters here";
+constexpr std::string_view kNoSimpleFsdp = "SimpleFSDP is not described";
+constexpr std::string_view kNoRocm = "PyTorch's allocator on ROCm is not described";
+constexpr std::string_view kNoAsyncTp =
+    "the buffers of symmetric memory that asynchronous tensor parallelism has are not described";
+constexpr std::string_view kNoAbs =
+    "a policy that keeps the magnitudes of gathered weights is not described";
 constexpr std::string_view kNoThunder = "thunder's compiler is not described";
 constexpr std::string_view kUnknownRecompute = "whether layers run again is not known";
 
@@ -24,6 +30,17 @@ constexpr RunWord kWords[] = {
     {"source", "pytorch/torchtune",
      "implementation=torchtune optimizer-kernels=fused @rank=64 "
      "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
+    // torchtitan, by the day of the run: the benchmarks of H100 in torchao's pages are of its
+    // version 0.0.2, those of B200 of August 2025; PR 1881 is of October 2025.
+    {"source", "training.md h100", "implementation=torchtitan-2024 expandable-segments=yes"},
+    {"source", "training.md mi300x", "", kNoRocm},
+    {"source", "training.md b200",
+     "implementation=torchtitan expandable-segments=yes optimizer-kernels=fused"},
+    {"source", "torchtitan commit d9bdfbb20",
+     "implementation=torchtitan expandable-segments=yes optimizer-kernels=fused"},
+    {"source", "torchtitan benchmarks/llama3-8b_h200_202506",
+     "implementation=torchtitan expandable-segments=yes optimizer-kernels=fused"},
+    {"source", "pytorch/torchtitan", "implementation=torchtitan-2024 expandable-segments=yes"},
     {"source", "pytorch/ao", "implementation=torchtune"},
     {"source", "llm.c", "implementation=llm.c"},
     {"source", "huggingface/transformers", "implementation=pytorch @unit=MiB"},
@@ -61,6 +78,7 @@ constexpr RunWord kWords[] = {
     {"precision", "pure bf16", "recipe=bf16"},
     {"precision", "bf16", "recipe=bf16"},
     {"precision", "fp8", "recipe=fp8-te"},
+    {"precision", "fsdp2 mixed: fp32 master/grad reduce, bf16 compute", "recipe=fsdp-mixed"},
     {"precision", "bf16 amp", "recipe=amp-bf16"},
     {"precision", "bf16 + fp32 master", "recipe=mixed-bf16"},
     {"precision", "bf16 + torchao nf4", "recipe=bf16 base-format=nf4-double"},
@@ -111,6 +129,17 @@ constexpr RunWord kWords[] = {
     {"parallel", "zero3", "zero=3 @spread={} @deepspeed=yes"},
     {"parallel", "fsdp1", "fsdp=full @spread={}"},
     {"parallel", "fsdp1_full_shard", "fsdp=full @spread={}"},
+    {"parallel", "fsdp2", "fsdp=full @spread={}"},
+    {"parallel", "reshard_after_forward=default", ""},
+    {"parallel", "reshard_after_forward=always", "fsdp=full:always"},
+    {"parallel", "reshard_after_forward=never", "fsdp=full:keep"},
+    {"parallel", "simplefsdp", "", kNoSimpleFsdp},
+    // torchtitan cuts tokens between the cut layers wherever it cuts layers (parallelize_llama.py).
+    {"parallel", "tp", "tensor-parallel={} sequence-parallel=yes"},
+    {"parallel", "sp=true", "sequence-parallel=yes"},
+    {"parallel", "async_tp=true", "", kNoAsyncTp},
+    {"parallel", "cp", "context-parallel={}"},
+    {"parallel", "pp", "pipeline-parallel={}"},
     {"parallel", "cpu_offload=true", "offload=parameters"},
     {"parallel", "limit_all_gathers=true", ""},
     {"parallel", "limit_all_gathers=false", "", kNoLimit},
@@ -132,6 +161,8 @@ constexpr RunWord kWords[] = {
     {"recompute", "none", ""},
     {"recompute", "full", "recompute=full"},
     {"recompute", "full per block", "recompute=full"},
+    {"recompute", "selective op", "recompute=selective-op"},
+    {"recompute", "selective op + abs saved", "", kNoAbs},
     {"recompute", "full + offload", "recompute=full offload=activations"},
     {"recompute", "gelu", "@program=llm.c"},
     {"recompute", "none (recompute=0)", "implementation=llm.c-r0"},
@@ -166,6 +197,20 @@ constexpr RunWord kWords[] = {
     {"special", "packed", ""},
     {"special", "packed 4096", ""},
     {"special", "compile", "@compile=yes"},
+    // torchao's float8 linear layers keep input and weight as they came (float8_linear.py,
+    // matmul_with_hp_or_float8_args), and so do its MX layers (mx_linear.py).
+    {"special", "float8", "recipe=torchao-float8"},
+    {"special", "float8 tensorwise", "recipe=torchao-float8"},
+    {"special", "float8 rowwise", "recipe=torchao-float8"},
+    {"special", "float8 all-gather", "recipe=torchao-float8"},
+    {"special", "float8 tensorwise fp8 all-gather", "recipe=torchao-float8"},
+    {"special", "fp8 all-gather", ""},
+    {"special", "fp8-tensorwise", "recipe=torchao-float8"},
+    {"special", "fp8-rowwise", "recipe=torchao-float8"},
+    {"special", "fp8-rowwise-gwhp", "recipe=torchao-float8"},
+    {"special", "mxfp8-cublas", "recipe=torchao-float8"},
+    {"special", "force_recompute_fp8_weight_in_bwd", ""},
+    {"special", "nn.rmsnorm", ""},
     {"special", "optimizer_in_bwd", "optimizer-kernels=in-backward"},
     {"special", "offload", "offload=activations"},
     {"special", "adamw8bit", ""},
@@ -205,6 +250,7 @@ constexpr RunWord kWords[] = {
     {"device_type", "unknown 24gb+", "device=rtx-4090-24gb"},
 
     // Phrases of the notes, those that hold others first.
+    {"notes", "peak in step 1", "first-step=yes"},
     {"notes", "q,v,o + all mlp", "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
     {"notes", "for q and v", "@targets=q_proj+v_proj"},
     {"notes", "targets=qv", "@targets=q_proj+v_proj"},

@@ -52,7 +52,8 @@ constexpr Setting kSettings[] = {
      kTraining},
     {"loss", "", "KIND", "plain, fused or chunked:N (default: the implementation's)", kStep,
      kTraining},
-    {"recompute", "", "KIND", "none, selective, full or every:K (default none)", kStep, kTraining},
+    {"recompute", "", "KIND", "none, selective, selective-op, full or every:K (default none)",
+     kStep, kTraining},
     {"implementation", "", "NAME", "pytorch, pytorch-2.1, liger, … (default pytorch)", kStep,
      kTraining},
     {"optimizer-kernels", "", "KIND",
@@ -154,7 +155,7 @@ constexpr Setting kSettings[] = {
      kServing},
     {"fsdp", "", "KIND",
      "full, or hybrid:N: shard everything over the data-parallel devices, or over N of them; with "
-     ":keep what was gathered stays between forward and backward",
+     ":keep what was gathered stays between forward and backward, with :always none of it does",
      kPlace, kTraining},
     {"tensor-parallel", "", "N", "cut every layer over N devices (default 1)", kPlace, kTraining},
     {"tensor-parallel", "", "N", "cut every layer over N devices (default: all of them)", kPlace,

@@ -67,12 +67,17 @@ Bytes LargestGradient(const TrainingJob& training, const Network& network) {
 
 GatherStyle GatherStyleOf(const TrainingJob& training) {
   const bool gathers = GathersWeights(training);
+  const Framework& framework = training.profile.framework;
   // With a pipeline what was gathered stays: every micro-batch would gather it again (torchtitan,
   // distributed/parallelize, reshard_after_forward "default").
   return {.gathers = gathers,
           .reshards = training.layout.reshards && training.layout.pipeline == 1,
           .reduces = gathers && training.layout.zero == 0 && !training.evaluates,
-          .root_apart = training.profile.framework.shards_root_apart || training.layout.zero == 3};
+          .root_apart = framework.shards_root_apart || training.layout.zero == 3,
+          .keeps_last_layer = !training.layout.reshards_all &&
+                              (framework.keeps_last_layer || training.layout.zero == 3),
+          .keeps_head = !training.layout.reshards_all,
+          .copies_out = training.layout.fsdp && !framework.flat_parameters};
 }
 
 std::vector<Action> ScheduleOf(const TrainingJob& training, const RankStage& stage,

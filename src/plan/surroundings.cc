@@ -204,7 +204,8 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
     }
   }
   if (has_allocator) {
-    const Band reserved = ReservedBand(AllocatorEventsOf(whole, libraries),
+    const int steps = job.training.first_step ? 1 : kStepsUntilNothingChanges;
+    const Band reserved = ReservedBand(AllocatorEventsOf(whole, libraries, steps),
                                        job.device->memory - DriverBand(job).expected,
                                        job.training.expandable_segments);
     resident.Add({.pile = Pile::kOverhead, .bytes = Beyond(reserved, peak + LibraryBytes(job))},

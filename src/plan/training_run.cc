@@ -81,8 +81,12 @@ Result<void> AddField(RunSettings& typed, const Fields& row, std::string_view fi
 Result<RunSettings> WordsOf(const Fields& row) {
   RunSettings typed;
   const std::string source = RunText(row, "source");
-  if (FindRunPhrase("source", source) == nullptr) {
+  const RunWord* program = FindRunPhrase("source", source);
+  if (program == nullptr) {
     return NotExpressible("source: whose program it was is not in the vocabulary");
+  }
+  if (!program->why_not.empty()) {
+    return NotExpressible(std::string(program->why_not));
   }
   AddPhrase(typed, "source", source);
   for (const std::string_view field :
@@ -139,7 +143,8 @@ Result<void> SetImplementation(RunSettings& typed) {
   if (TakeOr(typed, "@compile", "").empty()) {
     return {};
   }
-  if (implementation != "torchtune" && implementation != "pytorch") {
+  const std::vector<std::string_view> known = ImplementationNames();
+  if (std::ranges::find(known, implementation + "-compile") == known.end()) {
     return NotExpressible(fmt::format("{} compiled is not described", implementation));
   }
   implementation += "-compile";

@@ -17,7 +17,7 @@ constexpr std::string_view kDefaultOptimizer = "adamw";
 constexpr std::string_view kExact = "exact";
 constexpr std::string_view kLowerBoundWord = "lower-bound";
 
-// "none", "selective", "full", "every:K".
+// "none", "selective", "selective-op", "full", "every:K".
 Result<Recompute> ReadRecompute(SettingReader& reader) {
   const SetValue set = reader.Text("recompute", "none");
   constexpr std::string_view kEvery = "every:";
@@ -26,6 +26,9 @@ Result<Recompute> ReadRecompute(SettingReader& reader) {
   }
   if (set.text == "selective") {
     return Recompute{.kind = RecomputeKind::kAttention};
+  }
+  if (set.text == "selective-op") {
+    return Recompute{.kind = RecomputeKind::kOperators};
   }
   if (set.text == "full") {
     return Recompute{.kind = RecomputeKind::kLayers};
@@ -37,7 +40,7 @@ Result<Recompute> ReadRecompute(SettingReader& reader) {
   }
   return WrongUsage({.where = set.where,
                      .found = fmt::format("unknown word \"{}\"", set.text),
-                     .expected = "expected none, selective, full or every:K",
+                     .expected = "expected none, selective, selective-op, full or every:K",
                      .hint = "every:2 runs every second layer again"});
 }
 

@@ -77,6 +77,8 @@ Json Word(const Recompute& recompute) {
       return "none";
     case RecomputeKind::kAttention:
       return "selective";
+    case RecomputeKind::kOperators:
+      return "selective-op";
     case RecomputeKind::kLayers:
       break;
   }

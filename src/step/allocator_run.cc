@@ -10,10 +10,6 @@
 namespace fourpiles {
 namespace {
 
-// The first step has no optimizer states while it runs, the second starts from what it left, and
-// the third repeats the second.
-constexpr int kSteps = 3;
-
 std::size_t Index(std::int64_t number) {
   return static_cast<std::size_t>(number);
 }
@@ -68,7 +64,10 @@ class Run {
     }
   }
 
-  void Ask(Bytes bytes) { events_.push_back({.tensor = next_++, .bytes = bytes}); }
+  void Ask(Bytes bytes, Stream stream = Stream::kCompute) {
+    events_.push_back(
+        {.tensor = next_++, .bytes = bytes, .stream = static_cast<std::int32_t>(stream)});
+  }
 
   // What is resident: the optimizer's states, or all else.
   void AskForResident(bool states) {
@@ -128,7 +127,7 @@ class Run {
       return;
     }
     for (std::int64_t copy = 0; copy < storage.copies; ++copy) {
-      Ask(storage.bytes.expected);
+      Ask(storage.bytes.expected, storage.stream);
     }
   }
 
@@ -152,13 +151,14 @@ class Run {
 
 }  // namespace
 
-std::vector<AllocatorEvent> AllocatorEventsOf(const Tape& tape, std::span<const Bytes> libraries) {
+std::vector<AllocatorEvent> AllocatorEventsOf(const Tape& tape, std::span<const Bytes> libraries,
+                                              int steps) {
   Run run(tape);
   for (const Bytes library : libraries) {
     run.Ask(library);
   }
   run.AskForResident(false);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < steps; ++step) {
     run.Step(step == 0);
   }
   return run.TakeEvents();

@@ -64,13 +64,9 @@ struct Pool {
 
 class Allocator {
  public:
-  explicit Allocator(const AllocatorSettings& settings) : settings_(settings) {
-    const bool expandable = settings.expandable_segments;
-    small_ = {.page = kSmallBuffer, .remainder = kMinBlockSize};
-    large_ = {.page = kLargeBuffer, .remainder = expandable ? kMinBlockSize : kSmallSize + 1};
-  }
+  explicit Allocator(const AllocatorSettings& settings) : settings_(settings) {}
 
-  void Allocate(std::int32_t tensor, std::int64_t request);
+  void Allocate(const AllocatorEvent& event);
   void Free(std::int32_t tensor);
   const AllocatorPeaks& Peaks() const { return peaks_; }
 
@@ -83,6 +79,12 @@ class Allocator {
     std::int32_t block = kNone;
   };
 
+  struct Pools {
+    Pool small = {};
+    Pool large = {};
+  };
+
+  Pool& PoolOf(std::int32_t stream, std::int64_t bytes);
   Block& At(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
   std::int32_t Add(const Block& block);
   void SetFree(Pool& pool, std::int32_t block);
@@ -96,8 +98,7 @@ class Allocator {
   void ReleaseSegments(Pool& pool);
 
   AllocatorSettings settings_;
-  Pool small_ = {};
-  Pool large_ = {};
+  std::map<std::int32_t, Pools> pools_ = {};  // by stream
   std::vector<Block> blocks_ = {};
   std::vector<std::int32_t> unused_ = {};  // places in blocks_
   std::vector<Holding> holdings_ = {};     // by tensor
@@ -149,8 +150,10 @@ void Allocator::Reserve(std::int64_t bytes) {
     return settings_.memory && reserved_ + bytes > settings_.memory->value();
   };
   if (passes()) {
-    ReleaseSegments(small_);
-    ReleaseSegments(large_);
+    for (auto& [stream, pools] : pools_) {
+      ReleaseSegments(pools.small);
+      ReleaseSegments(pools.large);
+    }
   }
   peaks_.out_of_memory = peaks_.out_of_memory || passes();
   reserved_ += bytes;
@@ -186,8 +189,6 @@ std::int32_t Allocator::NewSegment(Pool& pool, std::int64_t bytes) {
 
 // try_allocate_expandable_block: the free end of the segment becomes large enough.
 std::int32_t Allocator::Grown(Pool& pool, std::int64_t bytes) {
-  // Two segments, so far apart that they do not meet.
-  constexpr std::int64_t kLargeAddress = std::int64_t{1} << 60;
   const bool has_free_end = pool.last != kNone && At(pool.last).is_free;
   const std::int64_t growth = RoundUp(bytes - (has_free_end ? At(pool.last).bytes : 0), pool.page);
   Reserve(growth);
@@ -195,7 +196,7 @@ std::int32_t Allocator::Grown(Pool& pool, std::int64_t bytes) {
     Take(pool, pool.last);
     At(pool.last).bytes += growth;
   } else {
-    Block block = {.bytes = growth, .address = &pool == &large_ ? kLargeAddress : 0};
+    Block block = {.bytes = growth};
     if (pool.last != kNone) {
       block.address = At(pool.last).address + At(pool.last).bytes;
       block.previous = pool.last;
@@ -231,8 +232,17 @@ void Allocator::Split(Pool& pool, std::int32_t block, std::int64_t bytes) {
   SetFree(pool, rest);
 }
 
-void Allocator::Allocate(std::int32_t tensor, std::int64_t request) {
-  const auto place = static_cast<std::size_t>(tensor);
+Pool& Allocator::PoolOf(std::int32_t stream, std::int64_t bytes) {
+  const std::int64_t rest = settings_.expandable_segments ? kMinBlockSize : kSmallSize + 1;
+  const Pools empty = {.small = {.page = kSmallBuffer, .remainder = kMinBlockSize},
+                       .large = {.page = kLargeBuffer, .remainder = rest}};
+  Pools& pools = pools_.try_emplace(stream, empty).first->second;
+  return bytes <= kSmallSize ? pools.small : pools.large;
+}
+
+void Allocator::Allocate(const AllocatorEvent& event) {
+  const std::int64_t request = event.bytes->value();
+  const auto place = static_cast<std::size_t>(event.tensor);
   holdings_.resize(std::max(holdings_.size(), place + 1));
   CHECK(!holdings_[place].is_alive);
   holdings_[place] = {.is_alive = true};
@@ -241,7 +251,7 @@ void Allocator::Allocate(std::int32_t tensor, std::int64_t request) {
   }
   const std::int64_t bytes =
       RoundedRequest(Bytes(request), settings_.roundup_power2_divisions).value();
-  Pool& pool = bytes <= kSmallSize ? small_ : large_;
+  Pool& pool = PoolOf(event.stream, bytes);
   std::int32_t block = BestFit(pool, bytes);
   if (block == kNone) {
     block = settings_.expandable_segments ? Grown(pool, bytes) : NewSegment(pool, bytes);
@@ -306,7 +316,7 @@ AllocatorPeaks ReplayAllocator(std::span<const AllocatorEvent> events,
   Allocator allocator(settings);
   for (const AllocatorEvent& event : events) {
     if (event.bytes) {
-      allocator.Allocate(event.tensor, event.bytes->value());
+      allocator.Allocate(event);
     } else {
       allocator.Free(event.tensor);
     }

@@ -9,7 +9,8 @@
 // only grows, unless the memory ends. So reserved passes what tensors hold (allocated) by what lies
 // in pieces that fit nothing.
 //
-// Of one stream, as a training step without communication is, in which case PyTorch's "active" is
+// Each stream has its free blocks for itself: what one of them gave back serves no other. Tensors
+// that two streams use live as long as both need them here, so that PyTorch's "active" is
 // "allocated". Among free blocks of one size PyTorch takes the lowest address; segments are given
 // ascending addresses here.
 
@@ -26,6 +27,7 @@ struct AllocatorEvent {
   std::int32_t tensor = 0;  // its number, from 0; of none that is alive
   // Of the request; not set: it is freed.
   std::optional<Bytes> bytes = {};
+  std::int32_t stream = 0;
 };
 
 // As PYTORCH_CUDA_ALLOC_CONF sets them.

@@ -131,6 +131,20 @@ TEST(CachingAllocator, AHoleIsBetterThanTheEndOfAnExpandableSegment) {
 }
 
 // The cached segment of 30 goes back before the memory ends; a living one does not.
+// get_free_block takes none of another stream: 20 MiB that one gave back do not serve the other.
+TEST(CachingAllocator, StreamsDoNotShareFreeBlocks) {
+  for (const AllocatorSettings& settings : {AllocatorSettings(), kExpandable}) {
+    AllocatorEvent other = New(0, 20 * kMiB);
+    other.stream = 1;
+    AllocatorEvent again = New(2, 20 * kMiB);
+    again.stream = 1;
+    const AllocatorPeaks peaks =
+        Replay({other, Free(0), New(1, 20 * kMiB), Free(1), again, New(3, 20 * kMiB)}, settings);
+    EXPECT_EQ(peaks.reserved.value(), 40 * kMiB);
+    EXPECT_EQ(peaks.allocated.value(), 40 * kMiB);
+  }
+}
+
 TEST(CachingAllocator, GivesFreeSegmentsBackBeforeTheMemoryEnds) {
   const AllocatorSettings settings = {.memory = Bytes(50 * kMiB)};
   const AllocatorPeaks freed = Replay({New(0, 30 * kMiB), Free(0), New(1, 40 * kMiB)}, settings);

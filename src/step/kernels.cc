@@ -401,9 +401,12 @@ Tensor Kernels::Linear(Tensor x, const Tensor& weight, const Tensor& bias, std::
   }
   const Gradient of_weight =
       framework_.direct_gradients == DirectGradients::kLinear ? Gradient::kDirect : Gradient::kNew;
-  return Fused(
+  const Tensor stored = Stored(x);
+  const bool is_dear = IsDearProduct(bias);
+  const auto product = is_dear ? &Kernels::Dear : &Kernels::Fused;
+  return (this->*product)(
       kLinear, x.shape.WithLast(out), x.type, {{x}, {cast_weight, of_weight}, {cast_bias}},
-      {If(cast_weight.RequiresGradient(), Stored(x)), If(x.RequiresGradient(), cast_weight)});
+      {If(cast_weight.RequiresGradient(), stored), If(x.RequiresGradient(), cast_weight)});
 }
 
 Tensor Kernels::MatMul(Tensor a, Tensor b, const Shape& shape) {
@@ -417,6 +420,13 @@ Tensor Kernels::MatMul(Tensor a, Tensor b, const Shape& shape) {
 
 Tensor Kernels::Softmax(Tensor x) {
   return FusedKeepingOutput(kSoftmax, x.shape, x.type, {{x}}, {});
+}
+
+Tensor Kernels::LossWithTwoTemporaries(const KernelKind& kind, const Tensor& x) {
+  Begin(kind);
+  Tensor loss = graph_.New(ShapeOf({1}), kFloat32);
+  graph_.Record(loss, {{x}}, {&x}, BytesOf(x) * 2);
+  return loss;
 }
 
 Tensor Kernels::Convolution(Tensor x, const Tensor& weight, const Tensor& bias,

@@ -77,6 +77,8 @@ struct Framework {
   // Embedding and output layer are units of their own beside the layers; else they belong to the
   // whole, which is gathered first and let go of last.
   bool shards_root_apart = false;
+  // The last layer's gathered parameters stay between forward and backward pass.
+  bool keeps_last_layer = false;
   // The training loop holds the logits until those of the next micro-batch are there.
   bool loop_holds_logits = false;
 };
@@ -145,6 +147,8 @@ class Kernels {
   Tensor Linear(Tensor x, const Tensor& weight, const Tensor& bias, std::int64_t out);
   Tensor MatMul(Tensor a, Tensor b, const Shape& shape);
   Tensor Softmax(Tensor x);
+  // A loss that keeps x, and whose backward kernel makes two tensors like it beside the gradient.
+  Tensor LossWithTwoTemporaries(const KernelKind& kind, const Tensor& x);
   Tensor Convolution(Tensor x, const Tensor& weight, const Tensor& bias, const Shape& shape);
 
   // --- Norms ---
@@ -160,6 +164,14 @@ class Kernels {
   Tensor FusedKeepingOutput(const KernelKind& kind, const Shape& shape, const ElementType& type,
                             std::initializer_list<Input> inputs,
                             std::initializer_list<const Tensor*> saved);
+  // The same, of a kernel that is dear: where a region keeps such outputs, running it again reads
+  // them.
+  Tensor Dear(const KernelKind& kind, const Shape& shape, const ElementType& type,
+              std::initializer_list<Input> inputs, std::initializer_list<const Tensor*> saved);
+  Tensor DearKeepingOutput(const KernelKind& kind, const Shape& shape, const ElementType& type,
+                           std::initializer_list<Input> inputs,
+                           std::initializer_list<const Tensor*> saved);
+  Tensor DearConstant(const Shape& shape, const ElementType& type, const char* slot);
   // Parts of other ranks beside x; the backward pass gathers them again rather than keep them.
   Tensor GatheredAgain(const KernelKind& kind, const Tensor& x, const Shape& shape);
   // A node whose output takes the place of its input and is kept.
@@ -179,6 +191,13 @@ class Kernels {
 
   void RequireGradient(Tensor& x) { x.edge = graph_.NewEnd(); }
 
+  // Outputs of dear kernels, and of every second matrix product, are kept from now on.
+  void KeepOutputs();
+  // Those that were, in their order; no more are.
+  std::vector<Tensor> TakeOutputs();
+  // Kernels that made them before take them from here, until TakeOutputs().
+  void ReadOutputs(std::vector<Tensor> outputs);
+
   // The inputs that nodes hold in fields of their own, since this was last asked.
   std::vector<Tensor> TakeHeldInputs() { return std::exchange(held_inputs_, {}); }
 
@@ -189,6 +208,9 @@ class Kernels {
   void Begin(const KernelKind& kind);
   Tensor CastWeight(const Tensor& weight);
   Tensor CodedLinear(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t out);
+  bool IsDearProduct(const Tensor& bias);
+  Tensor NextOutput(const Shape& shape);
+  void KeepForRegion(const Tensor& output);
 
   Memory& memory_;
   Autograd& graph_;
@@ -197,6 +219,11 @@ class Kernels {
   Kernel place_ = {};
   std::map<std::int32_t, Tensor> casts_ = {};  // of weights, by their edge
   std::vector<Tensor> held_inputs_ = {};
+  enum class Outputs { kMade, kKept, kRead };
+  Outputs outputs_use_ = Outputs::kMade;
+  std::vector<Tensor> outputs_ = {};  // of dear kernels
+  std::size_t next_output_ = 0;
+  std::int64_t products_ = 0;  // matrix products of the region so far
 };
 
 }  // namespace fourpiles

@@ -69,6 +69,12 @@ Result<Tape> Player::Run() {
       case ActionKind::kGather:
         Gather(number);
         break;
+      case ActionKind::kPrefetch:
+        if (!backward_) {  // _fsdp_state.py, _post_forward: the last buffer goes with the pass
+          came_in_.clear();
+        }
+        Prefetch(number);
+        break;
       case ActionKind::kRelease:
         gathered_.erase({action.block, action.layer});
         break;
@@ -131,6 +137,7 @@ Result<Tape> Player::Finished() {
   held_inputs_ = {};
   kernels_.ForgetCasts();
   gathered_.clear();
+  came_in_.clear();
   sent_ = {};
   gradients_.clear();
   TRY(Tape tape, Completed(std::move(tape_), memory_));
@@ -306,6 +313,7 @@ void Player::Step(std::int32_t number) {
   hidden_ = {};
   pass_ = HeldOver();
   sent_ = {};
+  came_in_.clear();
   Begin(number, kStep);
   if (part_.step_temporaries != Bytes(0)) {
     const Tensor temporaries =

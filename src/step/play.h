@@ -17,6 +17,9 @@ namespace fourpiles {
 enum class RecomputeKind {
   kNone,
   kLayers,     // whole layers: of each its input is kept (Chen et al. 2016, arXiv 1604.06174)
+  // Layers, but for what is dear to compute: every second matrix product, attention, and sums over
+  // ranks are kept beside the layer's input (torchtitan, selective_ac_option "op").
+  kOperators,
   kAttention,  // the core of attention (Korthikanti et al. 2022, arXiv 2205.05198, section 5)
 };
 struct Recompute {
@@ -42,6 +45,8 @@ struct GatheredBlocks {
   std::vector<Bytes> weights = {};    // as they are computed with
   std::vector<Bytes> sent = {};       // gradients, as they are sent; 0: as they are
   std::vector<Bytes> gradients = {};  // this rank's share, born when it comes; 0: it is there
+  std::int64_t ranks = 1;             // that have the shares
+  bool own_streams = false;           // FSDP: they come and go in streams of their own
 };
 
 // One of the distinct roles in a job: all that a rank holds and does.

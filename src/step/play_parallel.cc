@@ -1,6 +1,7 @@
 // What a rank sends and is given: parts of a sequence, shares of parameters and of their gradients.
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "step/player.h"
@@ -12,6 +13,9 @@ constexpr KernelKind kReceive = {"receive", "of the stage before"};
 constexpr KernelKind kGather = {"all-gather",
                                 "Rajbhandari et al. 2020, ZeRO, arXiv 1910.02054, section 7.2; "
                                 "PyTorch, distributed/fsdp"};
+constexpr KernelKind kCopyOut = {"copy-out",
+                                 "PyTorch, distributed/fsdp/_fully_shard/_fsdp_collectives.py, "
+                                 "foreach_all_gather_copy_out"};
 constexpr KernelKind kReduce = {"reduce-scatter",
                                 "PyTorch, distributed/fsdp/_fully_shard/_fsdp_collectives.py"};
 
@@ -87,10 +91,69 @@ void Player::Gather(std::int32_t number) {
   const Action& action = part_.schedule[Index(number)];
   const std::pair<std::int64_t, std::int64_t> layer = {action.block, action.layer};
   const Bytes bytes = part_.gathered.weights[Index(action.block)];
-  if (bytes > Bytes(0) && !gathered_.contains(layer)) {
-    Begin(number, kGather);
-    memory_.SetCopies(part_.gathers_stay ? action.layers : 1);
-    gathered_.emplace(layer, graph_.New(ShapeOf({bytes.value()}), kByte, "gathered parameters"));
+  if (bytes == Bytes(0) || gathered_.contains(layer)) {
+    return;
+  }
+  if (part_.gathered.own_streams && !profile_.framework.flat_parameters) {
+    Prefetch(number);
+    CopyOut(number);
+    return;
+  }
+  Begin(number, kGather);
+  memory_.SetCopies(part_.gathers_stay ? action.layers : 1);
+  const Tensor whole = graph_.New(ShapeOf({bytes.value()}), kByte, "gathered parameters");
+  if (part_.gathered.own_streams) {  // FSDP1: _runtime_utils.py, _unshard, in its unshard stream
+    memory_.At(whole.storage).stream = Stream::kGather;
+  }
+  gathered_[layer] = {whole};
+}
+
+// The shares of all ranks come into one buffer, this rank's as it was cast before
+// (_fsdp_collectives.py, foreach_all_gather).
+void Player::Prefetch(std::int32_t number) {
+  const Action& action = part_.schedule[Index(number)];
+  const std::pair<std::int64_t, std::int64_t> layer = {action.block, action.layer};
+  const Bytes bytes = part_.gathered.weights[Index(action.block)];
+  if (bytes == Bytes(0) || came_in_.contains(layer) || gathered_.contains(layer)) {
+    return;
+  }
+  Begin(number, kGather);
+  memory_.SetCopies(1);
+  const std::int64_t ranks = part_.gathered.ranks;
+  const Tensor own = graph_.New(ShapeOf({(bytes.value() + ranks - 1) / ranks}), kByte, "own share");
+  const Tensor whole = graph_.New(ShapeOf({bytes.value()}), kByte, "shares of all ranks");
+  memory_.At(own.storage).stream = Stream::kGather;
+  memory_.At(whole.storage).stream = Stream::kGather;
+  came_in_[layer] = whole;
+}
+
+// Each parameter becomes a tensor of its own. In the backward pass the buffer goes at once, in the
+// forward pass when the next one has come; what the whole has beside layers comes in one buffer, by
+// actions that follow one another (_fsdp_param_group.py, wait_for_unshard).
+void Player::CopyOut(std::int32_t number) {
+  const Action& action = part_.schedule[Index(number)];
+  const std::pair<std::int64_t, std::int64_t> layer = {action.block, action.layer};
+  const Block& block = BlockOf(action);
+  Begin(number, kCopyOut);
+  memory_.SetCopies(part_.gathers_stay ? action.layers : 1);
+  const bool with_last =
+      number > 0 && part_.schedule[Index(number) - 1].kind == ActionKind::kGather;
+  if (backward_) {
+    came_in_.erase(layer);
+  } else if (!with_last) {
+    std::erase_if(came_in_, [&](const auto& other) { return other.first != layer; });
+  }
+  std::int64_t elements = 0;
+  for (const Parameter& parameter : block.parameters) {
+    elements += ElementsOf(parameter);
+  }
+  const double bytes_per_element =
+      static_cast<double>(part_.gathered.weights[Index(action.block)].value()) /
+      static_cast<double>(std::max<std::int64_t>(1, elements));
+  std::vector<Tensor>& whole = gathered_[layer];
+  for (const Parameter& parameter : block.parameters) {
+    const double bytes = bytes_per_element * static_cast<double>(ElementsOf(parameter));
+    whole.push_back(graph_.New(ShapeOf({std::llround(bytes)}), kByte, "gathered parameters"));
   }
 }
 
@@ -121,6 +184,9 @@ void Player::Reduce(std::int32_t number) {
   if (share > Bytes(0) && shared_.insert({action.block, action.layer}).second) {
     gradients_.push_back(graph_.New(ShapeOf({share.value()}), kByte, "share of gradients"));
     memory_.Assign(gradients_.back().storage, Pile::kGradients);
+    if (part_.gathered.own_streams) {
+      memory_.At(gradients_.back().storage).stream = Stream::kReduce;
+    }
   }
 }
 

@@ -39,7 +39,9 @@ Tensor Player::RandomState() {
 
 bool Player::IsRecomputed(const Action& action) const {
   const Block& block = BlockOf(action);
-  return part_.recompute.kind == RecomputeKind::kLayers && IsNumbered(block) &&
+  const bool of_layers = part_.recompute.kind == RecomputeKind::kLayers ||
+                         part_.recompute.kind == RecomputeKind::kOperators;
+  return of_layers && IsNumbered(block) &&
          (block.first + action.layer) % part_.recompute.every == 0;
 }
 
@@ -68,7 +70,11 @@ void Player::RunRegion(Stage& stage, const Action& action, Range ops) {
   }
   const bool was_recording = graph_.IsRecording();
   graph_.SetRecording(false);
+  if (part_.recompute.kind == RecomputeKind::kOperators) {
+    kernels_.KeepOutputs();
+  }
   RunOperators(stage, block, ops, running_);
+  region.outputs = kernels_.TakeOutputs();
   graph_.SetRecording(was_recording);
   const Value output = block.operators[ops.last - 1].outputs.front();
   Tensor result = stage.TakeValue(output);
@@ -88,7 +94,7 @@ void Player::RunRegion(Stage& stage, const Action& action, Range ops) {
 
 // Runs a region forward again, keeping everything this time, and then backward.
 std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
-  const Region region = std::exchange(regions_[Index(number)], {});
+  Region region = std::exchange(regions_[Index(number)], {});
   const Block& block = BlockOf(region.action);
   const auto again = static_cast<std::int32_t>(tape_.actions.size());
   tape_.actions.push_back(region.action);
@@ -106,7 +112,11 @@ std::vector<Tensor> Player::Replay(std::int32_t number, Tensor gradient) {
     }
     kernels_.SetPlace(again, kNothing);
     const Tensor random_state = RandomState();  // the present one, to be restored
+    if (part_.recompute.kind == RecomputeKind::kOperators) {
+      kernels_.ReadOutputs(std::move(region.outputs));
+    }
     RunOperators(stage, block, region.ops, again);
+    kernels_.TakeOutputs();
     const Tensor output = stage.TakeValue(block.operators[region.ops.last - 1].outputs.front());
     if (part_.recompute.reentrant) {
       held = {output, gradient};

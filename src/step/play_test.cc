@@ -56,6 +56,35 @@ TEST(Schedule, PlaysAlikeMicroBatchesOnce) {
   EXPECT_EQ(TrainingSchedule(network, {.micro_batches = 1'000'000}).size(), 3 * 8 + 1U);
 }
 
+// FSDP2: a layer's parameters are copied out as it begins and let go of as it ends, but those of
+// the last; backward the next buffer is asked for ahead, and parameters go before their gradients
+// are sent. What stands beside layers comes first and goes last.
+TEST(Schedule, Fsdp2GathersALayerAtATime) {
+  const std::shared_ptr<const Network> network = PlainNetwork();
+  const std::vector<Action> actions = TrainingSchedule(
+      *network,
+      {.gather = {.gathers = true, .reduces = true, .root_apart = false, .copies_out = true}});
+  using enum ActionKind;
+  struct Expected {
+    ActionKind kind;
+    std::int64_t block;
+    std::int64_t layer;
+  };
+  constexpr Expected kExpected[] = {
+      {kGather, 0, 0},   {kForward, 0, 0},  {kGather, 1, 0},  {kForward, 1, 0},  {kRelease, 1, 0},
+      {kGather, 1, 1},   {kForward, 1, 1},  {kRelease, 1, 1}, {kGather, 1, 2},   {kForward, 1, 2},
+      {kPrefetch, 1, 1}, {kBackward, 1, 2}, {kRelease, 1, 2}, {kReduce, 1, 2},   {kGather, 1, 1},
+      {kPrefetch, 1, 0}, {kBackward, 1, 1}, {kRelease, 1, 1}, {kReduce, 1, 1},   {kGather, 1, 0},
+      {kBackward, 1, 0}, {kRelease, 1, 0},  {kReduce, 1, 0},  {kBackward, 0, 0}, {kRelease, 0, 0},
+      {kReduce, 0, 0},   {kStep, 0, 0}};
+  ASSERT_EQ(actions.size(), std::size(kExpected));
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    EXPECT_EQ(actions[i].kind, kExpected[i].kind) << i;
+    EXPECT_EQ(actions[i].block, kExpected[i].block) << i;
+    EXPECT_EQ(actions[i].layer, kExpected[i].layer) << i;
+  }
+}
+
 // Each layer keeps 2 × 4 × 8 elements of 2 bytes; all three are alive when forward ends.
 TEST(Play, ActivationsLiveFromForwardToBackward) {
   const Tape tape = PlainPlay(PlainPart(1));

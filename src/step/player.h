@@ -28,6 +28,7 @@ struct Region {
   Action action = {};
   Range ops = {};
   std::vector<std::pair<Value, Tensor>> inputs = {};
+  std::vector<Tensor> outputs = {};  // that are not made again
 };
 
 class Player {
@@ -49,6 +50,8 @@ class Player {
   void Backward(std::int32_t number);
   void BeginBackward(std::int32_t number);
   void Gather(std::int32_t number);
+  void Prefetch(std::int32_t number);
+  void CopyOut(std::int32_t number);
   void Reduce(std::int32_t number);
   void Receive(std::int32_t number);
   void LetGoOfSent();
@@ -101,8 +104,10 @@ class Player {
   };
   std::vector<Waiting> waiting_ = {};
   std::int64_t micro_batch_ = 0;
-  // Of blocks and layers whose parameters are sharded.
-  std::map<std::pair<std::int64_t, std::int64_t>, Tensor> gathered_ = {};
+  // Of blocks and layers whose parameters are sharded: the parameters, and the buffers that they
+  // came in.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Tensor>> gathered_ = {};
+  std::map<std::pair<std::int64_t, std::int64_t>, Tensor> came_in_ = {};
   std::set<std::pair<std::int64_t, std::int64_t>> shared_ = {};  // that have their gradients
   Tensor sent_ = {};                                             // gradients on their way
   std::vector<Tensor> gradients_ = {};                           // this rank's shares

@@ -17,6 +17,10 @@ Profile PyTorchCompile();
 Profile Liger();
 Profile Torchtune();
 Profile TorchtuneCompile();
+Profile Torchtitan();
+Profile TorchtitanCompile();
+Profile Torchtitan2024();
+Profile Torchtitan2024Compile();
 
 // profiles_frameworks.cc
 Profile Megatron();

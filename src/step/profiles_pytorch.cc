@@ -154,4 +154,56 @@ Profile PyTorchCompile() {
   return profile;
 }
 
+// torchtitan's Llama (models/llama3), whose norms are one kernel (torch.nn.RMSNorm) and whose
+// embedding, and last norm with the output layer, are FSDP2 units of their own
+// (models/llama3/infra/parallelize.py, apply_fsdp, since August 2025).
+Profile Torchtitan() {
+  Profile profile = PyTorch();
+  profile.name = "torchtitan";
+  profile.summary = "torchtitan since August 2025, run operator by operator";
+  profile.source = "torchtitan 0.2, models/llama3, components/loss.py, distributed";
+  profile.framework.shards_root_apart = true;
+  SetRule(profile, OperatorKind::kRmsNorm, FusedRmsNormRule);
+  SetRule(profile, OperatorKind::kRotary, TorchtitanRotaryRule);
+  SetRule(profile, OperatorKind::kLoss, TorchtitanLossRule);
+  profile.loss = {TorchtitanLossRule, nullptr, TorchtitanChunkedLossRule};
+  return profile;
+}
+
+// The layers are compiled one by one, and the loss is compiled.
+Profile TorchtitanCompile() {
+  Profile profile = PyTorchCompile();
+  profile.name = "torchtitan-compile";
+  profile.summary = "torchtitan since August 2025, layers and loss compiled";
+  profile.source = "torchtitan 0.2, models/llama3/infra/parallelize.py; pytorch-compile";
+  profile.framework.shards_root_apart = true;
+  profile.loss = {CompiledLossRule, nullptr, ChunkedLossRule};
+  return profile;
+}
+
+// Norms are composed (models/norms.py), and embedding, last norm and output layer belong to the
+// whole (parallelisms/parallelize_llama.py, apply_fsdp).
+Profile Torchtitan2024() {
+  Profile profile = Torchtitan();
+  profile.name = "torchtitan-2024";
+  profile.summary = "torchtitan of 2024 to March 2025, run operator by operator";
+  profile.source = "torchtitan of December 2024, models/llama, parallelisms/parallelize_llama.py";
+  profile.framework.shards_root_apart = false;
+  profile.framework.keeps_last_layer = true;
+  SetRule(profile, OperatorKind::kRmsNorm, ComposedRmsNormRule);
+  return profile;
+}
+
+// The loss is not compiled (train_spec's loss_fn: "causes CUDA errors, turning off for now").
+Profile Torchtitan2024Compile() {
+  Profile profile = TorchtitanCompile();
+  profile.name = "torchtitan-2024-compile";
+  profile.summary = "torchtitan of 2024 to March 2025, layers compiled";
+  profile.framework.shards_root_apart = false;
+  profile.framework.keeps_last_layer = true;
+  SetRule(profile, OperatorKind::kLoss, TorchtitanLossRule);
+  profile.loss = {TorchtitanLossRule, nullptr, TorchtitanChunkedLossRule};
+  return profile;
+}
+
 }  // namespace fourpiles

@@ -99,6 +99,11 @@ void LlmcLayerNormRule(Stage& stage, const Operator& op);
 void LlmcActivationRule(Stage& stage, const Operator& op);
 void LlmcLossRule(Stage& stage, const Operator& op);
 
+// rules_torchtitan.cc
+void TorchtitanRotaryRule(Stage& stage, const Operator& op);
+void TorchtitanLossRule(Stage& stage, const Operator& op);
+void TorchtitanChunkedLossRule(Stage& stage, const Operator& op);
+
 // rules_litgpt.cc
 void LitGptLinearRule(Stage& stage, const Operator& op);
 void LitGptRmsNormRule(Stage& stage, const Operator& op);
@@ -135,6 +140,8 @@ void AddPrefix(Stage& stage, const Operator& op, Tensor& key, Tensor& value);
 std::int64_t Rows(const Tensor& logits);
 Tensor Logits(Stage& stage, const Operator& op, Tensor x);
 Tensor CrossEntropy(Kernels& kernels, Tensor logits, const Tensor& targets);
+// The same of logits that are not compiled with it.
+Tensor EagerCrossEntropy(Kernels& kernels, const Tensor& logits);
 // rules_compile.cc: one kernel over the logits as they are.
 Tensor CompiledCrossEntropy(Kernels& kernels, Tensor logits);
 

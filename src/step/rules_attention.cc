@@ -232,9 +232,9 @@ void Flash(Stage& stage, const Operator& op, AttentionInputs inputs, const Tenso
   k = Stored(std::move(k));
   v = Stored(std::move(v));
   const Tensor sink = HasSink(op) ? stage.Parameter(op, 0) : Tensor();
-  const Tensor sums = stage.kernels.Constant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
-                                             kFloat32, "logsumexp");
-  stage.Put(op, stage.kernels.FusedKeepingOutput(
+  const Tensor sums = stage.kernels.DearConstant(ShapeOf({sizes.batch, sizes.heads, sizes.tokens}),
+                                                 kFloat32, "logsumexp");
+  stage.Put(op, stage.kernels.DearKeepingOutput(
                     kFlash, ShapeOf({sizes.batch, sizes.tokens, sizes.heads * sizes.value_width}),
                     q.type, {{q}, {k}, {v}, {sink}}, {&q, &k, &v, &sums, &mask}));
 }

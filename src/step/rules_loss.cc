@@ -76,13 +76,17 @@ Tensor CrossEntropy(Kernels& kernels, Tensor logits, const Tensor& targets) {
   return LikelihoodLoss(kernels, kernels.KeepOutput(kLogSoftmax, logits), targets);
 }
 
+Tensor EagerCrossEntropy(Kernels& kernels, const Tensor& logits) {
+  const Tensor log_probabilities =
+      kernels.FusedKeepingOutput(kLogSoftmax, logits.shape, logits.type, {{logits}}, {});
+  return LikelihoodLoss(kernels, log_probabilities, Tensor());
+}
+
 // Of a network whose layers are compiled, the loss that is not.
 void EagerLossRule(Stage& stage, const Operator& op) {
   Kernels& kernels = stage.kernels;
   const Tensor logits = Stored(kernels.Cast(Logits(stage, op, stage.Take(op)), kFloat32));
-  const Tensor log_probabilities =
-      kernels.FusedKeepingOutput(kLogSoftmax, logits.shape, logits.type, {{logits}}, {});
-  stage.Put(op, LikelihoodLoss(kernels, log_probabilities, Tensor()));
+  stage.Put(op, EagerCrossEntropy(kernels, logits));
 }
 
 // As transformers compute it, from logits in float32 (loss/loss_utils.py).

@@ -40,7 +40,7 @@ void GatherTokensAgainRule(Stage& stage, const Operator& op) {
 void ScatterTokensRule(Stage& stage, const Operator& op) {
   const Tensor x = stage.Take(op);
   const std::int64_t tokens = (x.shape.lengths[1] + op.ranks - 1) / op.ranks;
-  stage.Put(op, stage.kernels.Fused(kReduceScatter, WithTokens(x, tokens), x.type, {{x}}, {}));
+  stage.Put(op, stage.kernels.Dear(kReduceScatter, WithTokens(x, tokens), x.type, {{x}}, {}));
 }
 
 }  // namespace fourpiles

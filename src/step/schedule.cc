@@ -48,7 +48,9 @@ class Scheduler {
     GatherRoot(layers);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       Gather(layers, i);
-      Gather(layers, NextUnit(layers, i));
+      if (!style_.gather.copies_out) {
+        Gather(layers, NextUnit(layers, i));
+      }
       Add(layers[i], ActionKind::kForward);
       if (IsLetGo(layers, i)) {
         Add(layers[i], ActionKind::kRelease);
@@ -61,18 +63,17 @@ class Scheduler {
     const std::vector<Action> forward = layers;
     std::ranges::reverse(layers);
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      Again(forward, layers, i);
-      Again(forward, layers, NextUnit(layers, i));
+      Again(forward, layers, i, ActionKind::kGather);
+      Again(forward, layers, NextUnit(layers, i),
+            style_.gather.copies_out ? ActionKind::kPrefetch : ActionKind::kGather);
       Add(layers[i], ActionKind::kBackward);
       if (style_.gather.gathers && !IsRoot(layers[i])) {
-        Reduce(layers[i]);
-        Add(layers[i], ActionKind::kRelease);
+        LetGo(layers[i]);
       }
     }
     for (const Action& layer : layers) {
       if (style_.gather.gathers && IsRoot(layer)) {
-        Reduce(layer);
-        Add(layer, ActionKind::kRelease);
+        LetGo(layer);
       }
     }
   }
@@ -107,12 +108,13 @@ class Scheduler {
 
   // After the last layer nothing is let go of that comes first in the backward pass.
   bool IsLetGo(const std::vector<Action>& layers, std::size_t number) const {
-    const bool comes_first =
-        style_.gather.root_apart &&
+    const bool is_last =
         std::none_of(layers.begin() + static_cast<std::ptrdiff_t>(number) + 1, layers.end(),
                      [&](const Action& action) { return IsLayer(action); });
+    const bool stays =
+        IsLayer(layers[number]) ? style_.gather.keeps_last_layer : style_.gather.keeps_head;
     return style_.gather.gathers && style_.gather.reshards && !IsRoot(layers[number]) &&
-           !comes_first;
+           !(is_last && stays);
   }
 
   // The next that comes and goes for itself.
@@ -138,9 +140,20 @@ class Scheduler {
     }
   }
   void Again(const std::vector<Action>& forward, const std::vector<Action>& layers,
-             std::size_t number) {
+             std::size_t number, ActionKind kind) {
     if (number < layers.size() && IsLetGo(forward, forward.size() - 1 - number)) {
-      Add(layers[number], ActionKind::kGather);
+      Add(layers[number], kind);
+    }
+  }
+
+  // FSDP2 lets go of the parameters first, FSDP1 when their gradients were sent.
+  void LetGo(const Action& layer) {
+    if (style_.gather.copies_out) {
+      Add(layer, ActionKind::kRelease);
+    }
+    Reduce(layer);
+    if (!style_.gather.copies_out) {
+      Add(layer, ActionKind::kRelease);
     }
   }
 

@@ -15,10 +15,11 @@ enum class ActionKind {
   kForward,
   kRecompute,  // a forward pass run again, inside the backward pass
   kBackward,
-  kGather,   // of the layers' parameters, from the ranks that have their shares
-  kRelease,  // of what was gathered
-  kReduce,   // of their gradients, to the ranks that have the shares
-  kStep,     // of the optimizer
+  kGather,    // of the layers' parameters, from the ranks that have their shares
+  kPrefetch,  // of the same, into a buffer that the layer's own parameters are copied from later
+  kRelease,   // of what was gathered
+  kReduce,    // of their gradients, to the ranks that have the shares
+  kStep,      // of the optimizer
   kServe,
 };
 
@@ -38,6 +39,13 @@ struct GatherStyle {
   bool reshards = true;    // what was gathered is let go of between forward and backward pass
   bool reduces = false;    // gradients are sent to the ranks that have their shares, by layers
   bool root_apart = true;  // embedding and output layer come and go for themselves; else with all
+  // What the backward pass begins with stays: the last layer, and what comes behind it.
+  bool keeps_last_layer = true;
+  bool keeps_head = true;
+  // FSDP2: a layer's parameters are copied out of a buffer where it runs, and the next buffer is
+  // asked for ahead in the backward pass alone (PyTorch,
+  // distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard, _backward_prefetch).
+  bool copies_out = false;
 };
 
 // Blocks of one chunk of a stage, and the passes of it that wait while one runs.

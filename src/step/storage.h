@@ -32,6 +32,15 @@ enum class Place { kDevice, kHostPinned, kHost };
 std::string_view Name(Pile pile);    // "optimizer_state"
 std::string_view Name(Place place);  // "host_pinned"
 
+// Streams of the device, each of which the caching allocator serves from blocks of its own
+// (c10/cuda/CUDACachingAllocator.cpp, get_free_block).
+enum class Stream {
+  kCompute,
+  kGather,  // FSDP: shares of parameters come in (all_gather_copy_in_stream)
+  kReduce,  // FSDP: sums of gradients come in (reduce_scatter_stream)
+};
+inline constexpr std::size_t kStreams = 3;
+
 // Bytes as well as they are known; all three alike: exact.
 struct Band {
   Bytes low = Bytes(0);
@@ -79,6 +88,7 @@ struct StorageText {
 struct Storage {
   Pile pile = Pile::kWeights;
   Place place = Place::kDevice;
+  Stream stream = Stream::kCompute;
   std::string_view format = {};     // a number format, "int64" or "bool"; empty: no elements
   Shape shape = {};                 // of one, where a kernel allocated it
   Elements elements = Elements(0);  // of one

@@ -26,6 +26,7 @@ std::string_view Name(ActionKind kind) {
     case ActionKind::kBackward:
       return "backward";
     case ActionKind::kGather:
+    case ActionKind::kPrefetch:
       return "gathering";
     case ActionKind::kRelease:
     case ActionKind::kReduce:
