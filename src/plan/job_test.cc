@@ -180,7 +180,8 @@ TEST(Job, RefusesStepsThatNoImplementationTakes) {
   EXPECT_EQ(Refused(JobKind::kTrain, "gpt2", {{"recompute", "every:0"}}),
             "--recompute: \"0\" is out of range, expected a whole number from 1 to 4096");
   EXPECT_EQ(Refused(JobKind::kTrain, "gpt2", {{"recompute", "some"}}),
-            "--recompute: unknown word \"some\", expected none, selective, full or every:K");
+            "--recompute: unknown word \"some\", expected none, selective, selective-op, full or "
+            "every:K");
   EXPECT_EQ(Refused(JobKind::kTrain, "gpt2", {{"attention", "eager"}, {"implementation", "llm.c"}}),
             "--attention: llm.c has no eager attention, expected flash");
   EXPECT_EQ(Refused(JobKind::kTrain, "gpt2", {{"implementation", "pytrch"}}),

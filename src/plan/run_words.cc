@@ -31,11 +31,13 @@ constexpr RunWord kWords[] = {
      "implementation=torchtune optimizer-kernels=fused @rank=64 "
      "@targets=q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
     // torchtitan, by the day of the run: the benchmarks of H100 in torchao's pages are of its
-    // version 0.0.2, those of B200 of August 2025; PR 1881 is of October 2025.
-    {"source", "training.md h100", "implementation=torchtitan-2024 expandable-segments=yes"},
+    // version 0.0.2, those of B200 of August 2025; PR 1881 is of October 2025. It divides by 2^30
+    // (components/metrics.py, DeviceMemoryMonitor).
+    {"source", "training.md h100",
+     "implementation=torchtitan-2024 expandable-segments=yes @unit=GiB"},
     {"source", "training.md mi300x", "", kNoRocm},
     {"source", "training.md b200",
-     "implementation=torchtitan expandable-segments=yes optimizer-kernels=fused"},
+     "implementation=torchtitan expandable-segments=yes optimizer-kernels=fused @unit=GiB"},
     {"source", "torchtitan commit d9bdfbb20",
      "implementation=torchtitan expandable-segments=yes optimizer-kernels=fused"},
     {"source", "torchtitan benchmarks/llama3-8b_h200_202506",

@@ -70,7 +70,7 @@ Result<Tape> Player::Run() {
         Gather(number);
         break;
       case ActionKind::kPrefetch:
-        if (!backward_) {  // _fsdp_state.py, _post_forward: the last buffer goes with the pass
+        if (!backward_) {
           came_in_.clear();
         }
         Prefetch(number);
@@ -275,6 +275,8 @@ void Player::BeginBackward(std::int32_t number) {
   if (returns) {
     Return();
   }
+  // The last buffer of the pass goes with it (_fsdp_state.py, _post_forward).
+  std::erase_if(came_in_, [&](const auto& buffer) { return gathered_.contains(buffer.first); });
   kernels_.ForgetCasts();
   LetGoOfSent();
   if (waiting_regions_ == 0) {

@@ -16,7 +16,7 @@ namespace fourpiles {
 // What is run forward again in the backward pass, rather than kept.
 enum class RecomputeKind {
   kNone,
-  kLayers,     // whole layers: of each its input is kept (Chen et al. 2016, arXiv 1604.06174)
+  kLayers,  // whole layers: of each its input is kept (Chen et al. 2016, arXiv 1604.06174)
   // Layers, but for what is dear to compute: every second matrix product, attention, and sums over
   // ranks are kept beside the layer's input (torchtitan, selective_ac_option "op").
   kOperators,
