@@ -119,21 +119,13 @@ void AddResident(Tape& tape, const Resident& resident) {
 
 // Puts what is around the tensors on the tape; the total with it.
 Result<Band> AddSurroundings(Budget& budget) {
-  Band total = Exactly(budget.peak.bytes);
   if (!KnowsSurroundings(budget.job)) {
-    return total;
+    return Exactly(budget.peak.bytes);
   }
   TRY(const Tape whole, PlayWhole(budget));
   const Resident around = SurroundingStorages(budget.job, whole, budget.peak.bytes);
-  for (const Storage& storage : around.storages) {
-    for (std::int64_t copy = 0; copy < storage.copies; ++copy) {
-      total.low += storage.bytes.low;
-      total.expected += storage.bytes.expected;
-      total.high += storage.bytes.high;
-    }
-  }
   AddResident(budget.tape, around);
-  return total;
+  return WithSurroundings(budget.peak.bytes, around);
 }
 
 // Of a full training; the state of an adapter, or of some parts, says little of the recipe.

@@ -13,13 +13,6 @@
 namespace fourpiles {
 namespace {
 
-// One stage of the pipeline, or the whole.
-struct RankStage {
-  std::int64_t number = 0;
-  StageNetwork stage = {};
-  bool is_whole = true;
-};
-
 // "rank 0", "ranks 16 to 23, stage 2".
 std::string RankName(const Layout& layout, const RankStage& stage) {
   const std::int64_t ranks = layout.devices / layout.pipeline;
@@ -121,19 +114,30 @@ std::optional<Shape> ReceivedBy(const TrainingJob& training, const RankStage& st
                   stage.stage.network.hidden_size.value_or(0)});
 }
 
-Result<Part> PartOf(const TrainingJob& training, RankStage stage, LayersPlayed layers) {
+}  // namespace
+
+Network CutForRanks(const Network& network, const Layout& layout) {
+  const TensorCut cut = {.tensor = layout.tensor,
+                         .sequence_parallel = layout.sequence_parallel,
+                         .context = layout.context,
+                         .expert = layout.expert,
+                         .expert_tensor = layout.expert_tensor};
+  const bool whole = layout.tensor == 1 && layout.context == 1 && layout.expert == 1;
+  return whole ? network : CutByTensors(network, cut);
+}
+
+Result<Part> PlayedPart(const TrainingJob& training, RankStage stage, LayersPlayed layers) {
   const Batch batch = BatchOf(training);
   LeaveOutBatch(training.layout, stage);
   // A tape names its moments by the network and outlives the job.
   const auto network = std::make_shared<const Network>(stage.stage.network);
-  TRY(Resident resident, RankState(training, *network, batch));
   Batch with_prompt = batch;  // which all layers see
   with_prompt.prompt_tokens = training.adapter ? PromptTokens(*training.adapter) : 0;
   with_prompt.sequence_length += with_prompt.prompt_tokens;
   Part part = {.rank = RankName(training.layout, stage),
                .ranks = training.layout.devices / training.layout.pipeline,
                .network = network,
-               .resident = std::make_shared<const Resident>(std::move(resident)),
+               .resident = std::make_shared<const Resident>(),
                .schedule = ScheduleOf(training, stage, layers),
                .batch = with_prompt,
                .numbers = NumbersOf(training.recipe),
@@ -150,38 +154,43 @@ Result<Part> PartOf(const TrainingJob& training, RankStage stage, LayersPlayed l
   if (GathersWeights(training)) {
     TRY(part.gathered, GatheredOf(training, *network));
   }
-  const bool steps_here = !training.offloads_optimizer && !training.offloads_parameters;
-  if (!training.evaluates && steps_here) {
-    TRY(part.step_temporaries,
-        StepTemporaries(*network, training.optimizer, training.recipe.states, training.step_kernels,
-                        SharesOf(training.layout).optimizer_state));
-    // The last gradient is there while its parameter steps.
-    if (training.step_kernels == StepKernels::kInBackward) {
-      part.step_temporaries += LargestGradient(training, *network);
-    }
-  }
   return part;
 }
 
-Network CutOf(const Job& job) {
-  const Layout& layout = job.training.layout;
-  const TensorCut cut = {.tensor = layout.tensor,
-                         .sequence_parallel = layout.sequence_parallel,
-                         .context = layout.context,
-                         .expert = layout.expert,
-                         .expert_tensor = layout.expert_tensor};
-  const bool whole = layout.tensor == 1 && layout.context == 1 && layout.expert == 1;
-  return whole ? job.model.network : CutByTensors(job.model.network, cut);
+Result<Resident> ResidentOf(const TrainingJob& training, const RankStage& stage) {
+  RankStage own = stage;
+  LeaveOutBatch(training.layout, own);
+  return RankState(training, own.stage.network, BatchOf(training));
 }
 
-}  // namespace
+Result<Bytes> TemporariesOf(const TrainingJob& training, const Network& network) {
+  if (training.evaluates || training.offloads_optimizer || training.offloads_parameters) {
+    return Bytes(0);
+  }
+  TRY(Bytes temporaries,
+      StepTemporaries(network, training.optimizer, training.recipe.states, training.step_kernels,
+                      SharesOf(training.layout).optimizer_state));
+  // The last gradient is there while its parameter steps.
+  if (training.step_kernels == StepKernels::kInBackward) {
+    temporaries += LargestGradient(training, network);
+  }
+  return temporaries;
+}
+
+Result<Part> PartOfStage(const TrainingJob& training, const RankStage& stage, LayersPlayed layers) {
+  TRY(Part part, PlayedPart(training, stage, layers));
+  TRY(Resident resident, ResidentOf(training, stage));
+  part.resident = std::make_shared<const Resident>(std::move(resident));
+  TRY(part.step_temporaries, TemporariesOf(training, *part.network));
+  return part;
+}
 
 Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
   const TrainingJob& training = job.training;
-  const Network network = CutOf(job);
+  const Network network = CutForRanks(job.model.network, job.training.layout);
   std::vector<Part> parts;
   if (training.layout.pipeline == 1) {
-    TRY(Part part, PartOf(training, {.stage = {.network = network}}, layers));
+    TRY(Part part, PartOfStage(training, {.stage = {.network = network}}, layers));
     parts.push_back(std::move(part));
     return parts;
   }
@@ -189,11 +198,12 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
   const auto of_stages = StageLayers(training.layout, network.num_hidden_layers.value_or(0));
   parts.reserve(of_stages.size());
   for (std::int64_t number = 0; number < stages; ++number) {
-    RankStage stage = {.number = number,
-                       .stage = CutByLayers(network, of_stages[static_cast<std::size_t>(number)],
-                                            number == 0, number == stages - 1),
-                       .is_whole = false};
-    TRY(Part part, PartOf(training, std::move(stage), layers));
+    const RankStage stage = {
+        .number = number,
+        .stage = CutByLayers(network, of_stages[static_cast<std::size_t>(number)], number == 0,
+                             number == stages - 1),
+        .is_whole = false};
+    TRY(Part part, PartOfStage(training, stage, layers));
     parts.push_back(std::move(part));
   }
   return parts;
@@ -201,7 +211,7 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
 
 Result<Bytes> LargestState(const Job& job) {
   Bytes largest(0);
-  const Network network = CutOf(job);
+  const Network network = CutForRanks(job.model.network, job.training.layout);
   const Layout& layout = job.training.layout;
   if (layout.pipeline == 1) {
     return StateBytes(job.training, network);

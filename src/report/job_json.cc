@@ -27,6 +27,19 @@ Json TypedOrNull(const std::string& typed) {
   return typed.empty() ? Json() : Json(typed);
 }
 
+bool IsServing(const Job& job) {
+  return job.kind == JobKind::kServe;
+}
+
+Json FsdpWord(const Layout& layout) {
+  if (!layout.fsdp) {
+    return {};
+  }
+  const bool is_hybrid = layout.fsdp_ranks < DataRanks(layout);
+  return (is_hybrid ? "hybrid:" + std::to_string(layout.fsdp_ranks) : std::string("full")) +
+         (layout.reshards ? "" : ":keep");
+}
+
 // As the settings take them.
 Json Word(const std::optional<LossKind>& loss, std::int64_t chunks) {
   if (!loss) {
@@ -115,9 +128,33 @@ constexpr Row kRows[] = {
     {"adapters",
      [](const Job& j) { return j.serving.adapter ? Json(j.serving.adapters) : Json(); }},
     {"image_tokens", [](const Job& j) { return Json(j.serving.image_tokens); }},
-    {"tensor_parallel", [](const Job& j) { return Json(j.serving.layout.tensor); }},
-    {"pipeline_parallel", [](const Job& j) { return Json(j.serving.layout.pipeline); }},
-    {"expert_parallel", [](const Job& j) { return Json(j.serving.layout.expert); }},
+    {"tensor_parallel",
+     [](const Job& j) {
+       return Json(IsServing(j) ? j.serving.layout.tensor : j.training.layout.tensor);
+     }},
+    {"pipeline_parallel",
+     [](const Job& j) {
+       return Json(IsServing(j) ? j.serving.layout.pipeline : j.training.layout.pipeline);
+     }},
+    {"expert_parallel",
+     [](const Job& j) {
+       return Json(IsServing(j) ? j.serving.layout.expert : j.training.layout.expert);
+     }},
+    {"sequence_parallel", [](const Job& j) { return Json(j.training.layout.sequence_parallel); }},
+    {"context_parallel", [](const Job& j) { return Json(j.training.layout.context); }},
+    {"virtual_pipeline", [](const Job& j) { return Json(j.training.layout.chunks); }},
+    {"pipeline_schedule",
+     [](const Job& j) {
+       const Layout& layout = j.training.layout;
+       return layout.pipeline > 1 ? Json(Name(layout.schedule)) : Json();
+     }},
+    {"first_stage_layers",
+     [](const Job& j) { return OrNull(j.training.layout.first_stage_layers); }},
+    {"last_stage_layers", [](const Job& j) { return OrNull(j.training.layout.last_stage_layers); }},
+    {"expert_tensor_parallel", [](const Job& j) { return Json(j.training.layout.expert_tensor); }},
+    {"expert_imbalance", [](const Job& j) { return Json(j.training.layout.expert_imbalance); }},
+    {"fsdp", [](const Job& j) { return FsdpWord(j.training.layout); }},
+    {"devices_per_host", [](const Job& j) { return Json(j.training.layout.per_host); }},
     {"context_length", [](const Job& j) { return Json(j.serving.context_length); }},
     {"concurrency", [](const Job& j) { return Json(j.serving.concurrency); }},
     {"device",
