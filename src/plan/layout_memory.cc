@@ -107,29 +107,33 @@ const std::vector<std::int64_t>& LayoutMemory::KindsOf(const Layout& layout, std
   return kinds_.emplace(key, std::move(kinds)).first->second;
 }
 
-RankStage LayoutMemory::StageOf(const TrainingJob& training, std::int64_t number) {
-  return CachedStage(training.layout, number);
-}
-
-const RankStage& LayoutMemory::CachedStage(const Layout& layout, std::int64_t number) {
+const RankStage& LayoutMemory::StageOf(const Layout& layout, std::int64_t number) {
   Key key = CutKey(layout);
   const Key stages = StagesKey(layout);
   key.insert(key.end(), stages.begin(), stages.end());
   key.push_back(number);
   const auto found = stages_.find(key);
-  if (found != stages_.end()) {
+  return found != stages_.end()
+             ? found->second
+             : stages_.emplace(std::move(key), fourpiles::StageOf(CutOf(layout), layout, number))
+                   .first->second;
+}
+
+// Of a stage, whatever the micro-batches.
+Result<GatheredBlocks> LayoutMemory::GatheredBy(const TrainingJob& training, std::int64_t number) {
+  if (!GathersWeights(training)) {
+    return GatheredBlocks();
+  }
+  Key key = CutKey(training.layout);
+  for (const Key& part : {StagesKey(training.layout), ShardKey(training)}) {
+    key.insert(key.end(), part.begin(), part.end());
+  }
+  key.push_back(number);
+  if (const auto found = gathered_.find(key); found != gathered_.end()) {
     return found->second;
   }
-  const Network& network = CutOf(layout);
-  RankStage stage = {.number = number, .is_whole = layout.pipeline == 1};
-  if (stage.is_whole) {
-    stage.stage = {.network = network};
-  } else {
-    const auto layers = StageLayers(layout, network.num_hidden_layers.value_or(0));
-    stage.stage = CutByLayers(network, layers[static_cast<std::size_t>(number)], number == 0,
-                              number == layout.pipeline - 1);
-  }
-  return stages_.emplace(std::move(key), std::move(stage)).first->second;
+  TRY(GatheredBlocks gathered, fourpiles::GatheredBy(training, StageOf(training.layout, number)));
+  return gathered_.emplace(std::move(key), std::move(gathered)).first->second;
 }
 
 Result<LayoutMemory::Standing> LayoutMemory::StandingOf(const TrainingJob& training,
@@ -143,7 +147,7 @@ Result<LayoutMemory::Standing> LayoutMemory::StandingOf(const TrainingJob& train
   if (const auto found = standing_.find(key); found != standing_.end()) {
     return found->second;
   }
-  const Network& network = CachedStage(layout, number).stage.network;
+  const Network& network = *StageOf(layout, number).network;
   constexpr Batch kNone = {.micro_batch_size = 0};
   TRY(const Resident resident, RankState(training, network, kNone));
   TRY(const Bytes temporaries, TemporariesOf(training, network));
@@ -162,7 +166,6 @@ Result<Bytes> LayoutMemory::AtLeast(const TrainingJob& training) {
 // With the batch, which stands too.
 Result<Bytes> LayoutMemory::ResidentOfStage(const TrainingJob& training, std::int64_t number) {
   TRY(const Standing standing, StandingOf(training, number));
-  const RankStage& stage = CachedStage(training.layout, number);
   const Layout& layout = training.layout;
   const bool has_batch = number == 0 || number == layout.pipeline - 1;
   if (!has_batch || training.lower_bound) {
@@ -171,7 +174,8 @@ Result<Bytes> LayoutMemory::ResidentOfStage(const TrainingJob& training, std::in
   const Batch batch = {
       .micro_batch_size = training.micro_batch_size,
       .sequence_length = (training.sequence_length + layout.context - 1) / layout.context};
-  TRY(const Resident inputs, BatchStorages(stage.stage.network, batch, training.recipe.weights));
+  TRY(const Resident inputs,
+      BatchStorages(*StageOf(layout, number).network, batch, training.recipe.weights));
   return standing.resident + OnDevice(inputs);
 }
 
@@ -193,7 +197,9 @@ Result<LayoutMemory::Played> LayoutMemory::PlayedOf(const TrainingJob& training,
   if (const auto found = played_.find(key); found != played_.end()) {
     return found->second;
   }
-  TRY(const Part part, PlayedPart(training, CachedStage(layout, number), LayersPlayed::kAlikeOnce));
+  TRY(GatheredBlocks gathered, GatheredBy(training, number));
+  const Part part =
+      PlayedPart(training, StageOf(layout, number), std::move(gathered), LayersPlayed::kAlikeOnce);
   TRY(const Tape tape, Play(part, training.profile));
   ++plays_;
   const Played played = {.peak = fourpiles::PeakOf(tape, Place::kDevice).bytes,
@@ -232,8 +238,8 @@ const std::vector<StageWork>& LayoutMemory::WorkOf(const TrainingJob& training) 
   }
   std::vector<StageWork> work;
   for (const std::int64_t number : KindsOf(layout, 1)) {
-    work.push_back(WorkOfStage(CachedStage(layout, number).stage.network, layout.tensor,
-                               training.sequence_length));
+    work.push_back(
+        WorkOfStage(*StageOf(layout, number).network, layout.tensor, training.sequence_length));
   }
   return work_.emplace(std::move(key), std::move(work)).first->second;
 }

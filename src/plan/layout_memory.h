@@ -40,7 +40,7 @@ class LayoutMemory {
   const std::vector<StageWork>& WorkOf(const TrainingJob& training);
 
   // The stage of that number.
-  RankStage StageOf(const TrainingJob& training, std::int64_t number);
+  const RankStage& StageOf(const Layout& layout, std::int64_t number);
 
   std::int64_t Plays() const { return plays_; }
 
@@ -62,7 +62,7 @@ class LayoutMemory {
   const Network& CutOf(const Layout& layout);
   // The first of each kind of stages that are alike; all, where every so many layers run again.
   const std::vector<std::int64_t>& KindsOf(const Layout& layout, std::int64_t every);
-  const RankStage& CachedStage(const Layout& layout, std::int64_t number);
+  Result<GatheredBlocks> GatheredBy(const TrainingJob& training, std::int64_t number);
   Result<Standing> StandingOf(const TrainingJob& training, std::int64_t number);
   Result<Bytes> ResidentOfStage(const TrainingJob& training, std::int64_t number);
   Result<Played> PlayedOf(const TrainingJob& training, std::int64_t number);
@@ -72,6 +72,7 @@ class LayoutMemory {
   std::map<Key, Network> cuts_ = {};
   std::map<Key, std::vector<std::int64_t>> kinds_ = {};
   std::map<Key, RankStage> stages_ = {};
+  std::map<Key, GatheredBlocks> gathered_ = {};
   std::map<Key, Standing> standing_ = {};
   std::map<Key, Played> played_ = {};
   std::map<Key, std::vector<StageWork>> work_ = {};

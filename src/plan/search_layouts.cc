@@ -280,8 +280,9 @@ class Search {
     if (!KnowsSurroundings(job)) {
       return Exactly(fullest.peak);
     }
-    TRY(const Part part, PartOfStage(job.training, memory.StageOf(job.training, fullest.stage),
-                                     LayersPlayed::kEach));
+    TRY(const Part part,
+        PartOfStage(job.training, memory.StageOf(job.training.layout, fullest.stage),
+                    LayersPlayed::kEach));
     TRY(const Tape whole, Play(part, job.training.profile));
     return WithSurroundings(fullest.peak, SurroundingStorages(job, whole, fullest.peak));
   }

@@ -75,17 +75,17 @@ std::vector<Action> ScheduleOf(const TrainingJob& training, const RankStage& sta
       .every_layer = layers == LayersPlayed::kEach || training.recompute.every > 1,
       .gather = GatherStyleOf(training)};
   if (training.evaluates) {
-    return EvaluationSchedule(stage.stage.network, style);
+    return EvaluationSchedule(*stage.network, style);
   }
   if (!stage.is_whole) {
     const std::vector<std::int64_t> waiting =
         WaitingPasses(training.layout, stage.number, training.gradient_accumulation);
     for (std::size_t chunk = 0; chunk < waiting.size(); ++chunk) {
-      const auto [first, last] = stage.stage.chunks[chunk];
+      const auto [first, last] = stage.chunks[chunk];
       style.chunks.push_back({.first = first, .last = last, .waiting = waiting[chunk]});
     }
   }
-  return TrainingSchedule(stage.stage.network, style);
+  return TrainingSchedule(*stage.network, style);
 }
 
 Batch BatchOf(const TrainingJob& training) {
@@ -96,13 +96,6 @@ Batch BatchOf(const TrainingJob& training) {
           .expert_imbalance = training.layout.expert_imbalance};
 }
 
-// Tokens come to the first stage, labels to the last.
-void LeaveOutBatch(const Layout& layout, RankStage& stage) {
-  if (stage.number != 0 && stage.number != layout.pipeline - 1) {
-    stage.stage.network.batch.clear();
-  }
-}
-
 std::optional<Shape> ReceivedBy(const TrainingJob& training, const RankStage& stage,
                                 const Batch& batch) {
   if (stage.is_whole) {
@@ -111,7 +104,7 @@ std::optional<Shape> ReceivedBy(const TrainingJob& training, const RankStage& st
   const Layout& layout = training.layout;
   const std::int64_t ranks = layout.sequence_parallel ? layout.tensor : 1;
   return ShapeOf({batch.micro_batch_size, (batch.sequence_length + ranks - 1) / ranks,
-                  stage.stage.network.hidden_size.value_or(0)});
+                  stage.network->hidden_size.value_or(0)});
 }
 
 }  // namespace
@@ -126,41 +119,54 @@ Network CutForRanks(const Network& network, const Layout& layout) {
   return whole ? network : CutByTensors(network, cut);
 }
 
-Result<Part> PlayedPart(const TrainingJob& training, RankStage stage, LayersPlayed layers) {
+// Tokens come to the first stage, labels to the last.
+RankStage StageOf(const Network& cut, const Layout& layout, std::int64_t number) {
+  RankStage stage = {.number = number, .is_whole = layout.pipeline == 1};
+  if (stage.is_whole) {
+    stage.network = std::make_shared<const Network>(cut);
+    return stage;
+  }
+  const bool ends = number == layout.pipeline - 1;
+  const auto layers = StageLayers(layout, cut.num_hidden_layers.value_or(0));
+  StageNetwork own = CutByLayers(cut, layers[static_cast<std::size_t>(number)], number == 0, ends);
+  if (number != 0 && !ends) {
+    own.network.batch.clear();
+  }
+  stage.chunks = std::move(own.chunks);
+  stage.network = std::make_shared<const Network>(std::move(own.network));
+  return stage;
+}
+
+Result<GatheredBlocks> GatheredBy(const TrainingJob& training, const RankStage& stage) {
+  return GathersWeights(training) ? GatheredOf(training, *stage.network)
+                                  : Result<GatheredBlocks>(GatheredBlocks());
+}
+
+// A tape names its moments by the network and outlives the job.
+Part PlayedPart(const TrainingJob& training, const RankStage& stage, GatheredBlocks gathered,
+                LayersPlayed layers) {
   const Batch batch = BatchOf(training);
-  LeaveOutBatch(training.layout, stage);
-  // A tape names its moments by the network and outlives the job.
-  const auto network = std::make_shared<const Network>(stage.stage.network);
   Batch with_prompt = batch;  // which all layers see
   with_prompt.prompt_tokens = training.adapter ? PromptTokens(*training.adapter) : 0;
   with_prompt.sequence_length += with_prompt.prompt_tokens;
-  Part part = {.rank = RankName(training.layout, stage),
-               .ranks = training.layout.devices / training.layout.pipeline,
-               .network = network,
-               .resident = std::make_shared<const Resident>(),
-               .schedule = ScheduleOf(training, stage, layers),
-               .batch = with_prompt,
-               .numbers = NumbersOf(training.recipe),
-               .activation_format = TypeOf(training.activation_format),
-               .gradients = GradientUseOf(training),
-               .recompute = training.recompute,
-               .coded = CodedOf(training, *network),
-               .gathers_stay = !GatherStyleOf(training).reshards,
-               .received = ReceivedBy(training, stage, batch),
-               .offloads_activations = training.offloads_activations,
-               .holds_over_steps = !training.later_batches_are_shorter,
-               .records = !training.evaluates,
-               .is_first_step = training.first_step};
-  if (GathersWeights(training)) {
-    TRY(part.gathered, GatheredOf(training, *network));
-  }
-  return part;
-}
-
-Result<Resident> ResidentOf(const TrainingJob& training, const RankStage& stage) {
-  RankStage own = stage;
-  LeaveOutBatch(training.layout, own);
-  return RankState(training, own.stage.network, BatchOf(training));
+  return {.rank = RankName(training.layout, stage),
+          .ranks = training.layout.devices / training.layout.pipeline,
+          .network = stage.network,
+          .resident = std::make_shared<const Resident>(),
+          .schedule = ScheduleOf(training, stage, layers),
+          .batch = with_prompt,
+          .numbers = NumbersOf(training.recipe),
+          .activation_format = TypeOf(training.activation_format),
+          .gradients = GradientUseOf(training),
+          .recompute = training.recompute,
+          .coded = CodedOf(training, *stage.network),
+          .gathered = std::move(gathered),
+          .gathers_stay = !GatherStyleOf(training).reshards,
+          .received = ReceivedBy(training, stage, batch),
+          .offloads_activations = training.offloads_activations,
+          .holds_over_steps = !training.later_batches_are_shorter,
+          .records = !training.evaluates,
+          .is_first_step = training.first_step};
 }
 
 Result<Bytes> TemporariesOf(const TrainingJob& training, const Network& network) {
@@ -178,32 +184,21 @@ Result<Bytes> TemporariesOf(const TrainingJob& training, const Network& network)
 }
 
 Result<Part> PartOfStage(const TrainingJob& training, const RankStage& stage, LayersPlayed layers) {
-  TRY(Part part, PlayedPart(training, stage, layers));
-  TRY(Resident resident, ResidentOf(training, stage));
+  TRY(GatheredBlocks gathered, GatheredBy(training, stage));
+  Part part = PlayedPart(training, stage, std::move(gathered), layers);
+  TRY(Resident resident, RankState(training, *stage.network, BatchOf(training)));
   part.resident = std::make_shared<const Resident>(std::move(resident));
-  TRY(part.step_temporaries, TemporariesOf(training, *part.network));
+  TRY(part.step_temporaries, TemporariesOf(training, *stage.network));
   return part;
 }
 
 Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
   const TrainingJob& training = job.training;
-  const Network network = CutForRanks(job.model.network, job.training.layout);
+  const Network network = CutForRanks(job.model.network, training.layout);
   std::vector<Part> parts;
-  if (training.layout.pipeline == 1) {
-    TRY(Part part, PartOfStage(training, {.stage = {.network = network}}, layers));
-    parts.push_back(std::move(part));
-    return parts;
-  }
-  const std::int64_t stages = training.layout.pipeline;
-  const auto of_stages = StageLayers(training.layout, network.num_hidden_layers.value_or(0));
-  parts.reserve(of_stages.size());
-  for (std::int64_t number = 0; number < stages; ++number) {
-    const RankStage stage = {
-        .number = number,
-        .stage = CutByLayers(network, of_stages[static_cast<std::size_t>(number)], number == 0,
-                             number == stages - 1),
-        .is_whole = false};
-    TRY(Part part, PartOfStage(training, stage, layers));
+  parts.reserve(static_cast<std::size_t>(training.layout.pipeline));
+  for (std::int64_t number = 0; number < training.layout.pipeline; ++number) {
+    TRY(Part part, PartOfStage(training, StageOf(network, training.layout, number), layers));
     parts.push_back(std::move(part));
   }
   return parts;
@@ -211,16 +206,10 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
 
 Result<Bytes> LargestState(const Job& job) {
   Bytes largest(0);
-  const Network network = CutForRanks(job.model.network, job.training.layout);
   const Layout& layout = job.training.layout;
-  if (layout.pipeline == 1) {
-    return StateBytes(job.training, network);
-  }
-  const auto of_stages = StageLayers(layout, network.num_hidden_layers.value_or(0));
-  for (std::size_t stage = 0; stage < of_stages.size(); ++stage) {
-    const StageNetwork own =
-        CutByLayers(network, of_stages[stage], stage == 0, stage + 1 == of_stages.size());
-    TRY(const Bytes bytes, StateBytes(job.training, own.network));
+  const Network network = CutForRanks(job.model.network, layout);
+  for (std::int64_t number = 0; number < layout.pipeline; ++number) {
+    TRY(const Bytes bytes, StateBytes(job.training, *StageOf(network, layout, number).network));
     largest = std::max(largest, bytes);
   }
   return largest;
