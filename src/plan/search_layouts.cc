@@ -17,6 +17,9 @@
 namespace fourpiles {
 namespace {
 
+// A slower layout must save a hundredth of the device's memory.
+constexpr std::int64_t kLeastSaving = 100;
+
 // A size of tensor parallelism: the job padded for it, and its layouts.
 struct TensorSize {
   Job job = {};
@@ -217,18 +220,22 @@ class Search {
     return {};
   }
 
+  // Than every faster one that fits, to be worth its time.
+  Bytes Least() const { return Bytes(answer_.job.device->memory.value() / kLeastSaving); }
+  bool SavesEnough(Bytes total) const { return total + Least() <= smallest_; }
+
   // From the fastest on: what is not smaller than a faster one is of no use.
   Result<void> Take(const Candidate& candidate) {
     const Bytes memory = answer_.job.device->memory;
     const bool any = others_ < request_.others;
-    const auto is_worse = [&](Bytes total) { return !any && total >= smallest_; };
+    const auto is_worse = [&](Bytes total) { return !any && !SavesEnough(total); };
     if (is_worse(candidate.at_least + around_)) {
       ++answer_.counts.worse;
       return {};
     }
     TensorSize& size = sizes_[candidate.size];
     Choose(size.job.training, candidate.choice);
-    const Bytes limit = (any ? memory : std::min(memory, smallest_)) - around_;
+    const Bytes limit = (any ? memory : std::min(memory, smallest_ - Least())) - around_;
     const auto fullest = size.memory->PeakOf(size.job.training, limit);
     if (!fullest || fullest->peak + around_ > memory) {
       ++answer_.counts.too_large;
@@ -247,7 +254,7 @@ class Search {
       ++answer_.counts.too_large;
       return {};
     }
-    plan.on_front = plan.total.expected < smallest_;
+    plan.on_front = SavesEnough(plan.total.expected);
     ++answer_.counts.fit;
     if (plan.on_front || others_ < request_.others) {
       others_ += plan.on_front ? 0 : 1;
@@ -345,7 +352,7 @@ class Search {
   double step_bytes_ = 0;
   double model_flops_ = 0;   // of a sample
   Bytes around_ = Bytes(0);  // the least that is around the tensors
-  Bytes smallest_ = Bytes(std::numeric_limits<std::int64_t>::max());  // total of those that fit
+  Bytes smallest_ = Bytes(std::numeric_limits<std::int64_t>::max() / 2);  // total of those that fit
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which settings and layouts of a job fit its devices, and which of those are worth choosing: no
-// other that fits is both faster and smaller. Memory is exactly that of PlayedBudget; time is an
+// Which settings and layouts of a job fit its devices, and which of those are worth choosing: each
+// saves at least a hundredth of the device's memory against every faster one that fits. Memory is exactly that of PlayedBudget; time is an
 // estimate (step_time.h).
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct LayoutPlan {
 struct SearchCounts {
   std::int64_t state_too_large = 0;  // what is there before the step does not fit
   std::int64_t too_large = 0;        // the peak, or what is around it, does not
-  std::int64_t worse = 0;            // another that fits is as fast and smaller; not played on
+  std::int64_t worse = 0;            // another that fits is as fast and no larger, or hardly
   std::int64_t fit = 0;
   std::int64_t plays = 0;  // that it took
 };
