@@ -102,6 +102,7 @@ class Search {
     if (answer_.plans.empty()) {
       TRY_VOID(FindClosest());
     }
+    AddWarnings();
     CountPlays();
     return std::move(answer_);
   }
@@ -127,7 +128,6 @@ class Search {
     answer_.reading.machine.per_node = job.training.layout.per_host;
     step_bytes_ = StepBytes(job.training, job.model.network);
     model_flops_ = ModelFlops(job.model.network, 1, job.training.sequence_length);
-    answer_.warnings = WarningsOf(job);
     around_ = LibraryBytes(job) + DriverBand(job).expected;
     return {};
   }
@@ -298,12 +298,17 @@ class Search {
   void MarkFront() {
     for (LayoutPlan& plan : answer_.plans) {
       const double own = plan.seconds / static_cast<double>(plan.samples);
-      plan.on_front = std::ranges::none_of(answer_.plans, [&](const LayoutPlan& other) {
-        const double seconds = other.seconds / static_cast<double>(other.samples);
-        const bool better = seconds < own || other.total.expected < plan.total.expected;
-        return better && seconds <= own && other.total.expected <= plan.total.expected;
-      });
+      plan.on_front =
+          plan.on_front && std::ranges::none_of(answer_.plans, [&](const LayoutPlan& other) {
+            const double seconds = other.seconds / static_cast<double>(other.samples);
+            const bool better = seconds < own || other.total.expected < plan.total.expected;
+            return better && seconds <= own && other.total.expected <= plan.total.expected;
+          });
     }
+    std::int64_t others = 0;
+    std::erase_if(answer_.plans, [&](const LayoutPlan& plan) {
+      return !plan.on_front && others++ >= request_.others;
+    });
   }
 
   Result<void> FindClosest() {
@@ -332,6 +337,22 @@ class Search {
     TRY(answer_.closest, PlayedBudget(job));
     answer_.closest_command = CommandWith(answer_.job, changes);
     return {};
+  }
+
+  // Of the fastest, or the closest.
+  void AddWarnings() {
+    const bool any = !answer_.plans.empty() || answer_.closest;
+    const Job& closest = answer_.closest ? answer_.closest->job : answer_.job;
+    const Job& shown = answer_.plans.empty() ? closest : answer_.plans.front().job;
+    if (any) {
+      answer_.warnings = WarningsOf(shown);
+    }
+    if (!answer_.reading.is_known) {
+      answer_.warnings.push_back(
+          fmt::format("how fast {} is in {} is not known: layouts are ranked by the speeds of an "
+                      "H100 SXM, and seconds are left out",
+                      answer_.job.device->name, answer_.job.training.recipe.compute.name));
+    }
   }
 
   void CountPlays() {

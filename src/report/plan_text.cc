@@ -73,8 +73,9 @@ std::string TableText(const PlanAnswer& answer, const BudgetStyle& style) {
   }
   rows.reserve(answer.plans.size() + 1);
   for (const LayoutPlan& plan : answer.plans) {
-    std::vector<std::string> row = {fmt::to_string(rows.size()),
-                                    plan.on_front ? "" : "(not on the front)"};
+    std::vector<std::string> row = {
+        fmt::to_string(rows.size()),
+        plan.on_front ? plan.verdict == Fit::kTight ? "tight" : "" : "not on the front"};
     for (const Column& column : kColumns) {
       if (HasOtherThanOne(answer, column)) {
         row.push_back(column.of(plan));
@@ -92,8 +93,9 @@ std::string TableText(const PlanAnswer& answer, const BudgetStyle& style) {
 std::string SpeedWords(const MachineReading& reading) {
   const Machine& machine = reading.machine;
   std::string words = fmt::format(
-      "Speeds: products {:.0f} of {:.0f} TFLOP/s, memory {:.2f} TB/s, {:.0f} GB/s within a node, "
+      "{}: products {:.0f} of {:.0f} TFLOP/s, memory {:.2f} TB/s, {:.0f} GB/s within a node, "
       "{:.0f} GB/s between nodes, one way.",
+      reading.is_known ? "Speeds" : "Ranked by the speeds of an H100 SXM",
       machine.matrix_flops / 1e12, machine.peak_flops / 1e12, machine.memory_bytes / 1e12,
       machine.link_bytes / 1e9, machine.network_bytes / 1e9);
   if (!reading.assumed.empty()) {
