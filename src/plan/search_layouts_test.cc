@@ -76,6 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
                13},
         Sample{{{"model", "gpt2"}, {"devices", "8"}, {"sequence-length", "1024"}}, 2, 7},
         Sample{{{"model", "mixtral-8x7b"}, {"devices", "32"}}, 2, 61},
+        // Layers of two kinds in turn.
+        Sample{{{"model", "gpt-oss-20b"}, {"devices", "24"}}, 1, 97},
         Sample{{{"model", "llama-3.1-8b"}, {"devices", "16"}}, 2, 23}));
 
 PlanAnswer Answer(const std::map<std::string, std::string>& settings) {
