@@ -2,6 +2,8 @@
 // model read, every layout decided, the front played with its allocator. The row of memcpy copies
 // the network once for each layout, which a search that copied it could not go below.
 
+#include <string>
+
 #include <benchmark/benchmark.h>
 
 #include "base/freed_memory.h"
