@@ -106,27 +106,6 @@ const OptionTable& TableOf(JobKind kind) {
   return serve;
 }
 
-// The job file's settings, overridden by the options.
-Result<Settings> SettingsFrom(JobKind kind, const Arguments& arguments) {
-  Settings settings;
-  if (arguments.Has("--job")) {
-    const std::string path(arguments.One("--job"));
-    TRY(const std::string text, ReadTextFile(path));
-    TRY(const Json json, ReadJson(text, path));
-    TRY(settings, SettingsFromJson(json, kind, path));
-  }
-  for (const Setting& setting : TableOf(kind).settings) {
-    const std::string name = "--" + std::string(setting.name);
-    if (arguments.Has(name)) {
-      settings[std::string(setting.name)] = {std::string(arguments.One(name, "true")), name};
-    }
-  }
-  if (arguments.Has("MODEL")) {
-    settings["model"] = {std::string(arguments.One("MODEL")), "MODEL"};
-  }
-  return settings;
-}
-
 enum class TimelineFormat { kCsv, kJson };
 
 // By the ending of the file.
@@ -249,6 +228,34 @@ Result<Answer> AnswerCheckLog(const Settings& settings, const Arguments& argumen
 
 }  // namespace
 
+Result<Settings> SettingsFrom(JobKind kind, const Arguments& arguments) {
+  Settings settings;
+  if (arguments.Has("--job")) {
+    const std::string path(arguments.One("--job"));
+    TRY(const std::string text, ReadTextFile(path));
+    TRY(const Json json, ReadJson(text, path));
+    TRY(settings, SettingsFromJson(json, kind, path));
+  }
+  for (const Setting& setting : TableOf(kind).settings) {
+    const std::string name = "--" + std::string(setting.name);
+    if (arguments.Has(name)) {
+      settings[std::string(setting.name)] = {std::string(arguments.One(name, "true")), name};
+    }
+  }
+  if (arguments.Has("MODEL")) {
+    settings["model"] = {std::string(arguments.One("MODEL")), "MODEL"};
+  }
+  return settings;
+}
+
+tl::unexpected<Error> MissingModel() {
+  return WrongUsage(
+      {.where = "MODEL",
+       .found = "missing",
+       .expected = "expected a model",
+       .hint = "\"fourpiles models\" lists the catalogue; a count such as 1.5B works too"});
+}
+
 std::span<const Option> BudgetOptions(JobKind kind) {
   return TableOf(kind).options;
 }
@@ -260,11 +267,7 @@ Result<Answer> AnswerBudget(JobKind kind, const Arguments& arguments) {
   }
   const auto model = settings.find("model");
   if (model == settings.end()) {
-    return WrongUsage(
-        {.where = "MODEL",
-         .found = "missing",
-         .expected = "expected a model",
-         .hint = "\"fourpiles models\" lists the catalogue; a count such as 1.5B works too"});
+    return MissingModel();
   }
   if (kind == JobKind::kServe && AsksEveryEngine(settings)) {
     return AnswerEngines(arguments, settings);

@@ -49,6 +49,7 @@ struct Answer {
   std::string text = {};
   Json::Object json = {};
   std::vector<std::string> warnings = {};  // to stderr
+  std::vector<std::string> notes = {};     // the same: of how the answer came about
   // Faults of what was looked at, which do not keep from answering: to stderr; with --json the
   // first one stands as "error", with the exit status.
   std::vector<ErrorText> errors = {};

@@ -26,5 +26,6 @@ extern const Command kManCommand;
 Command TrainCommand();
 Command FinetuneCommand();
 Command ServeCommand();
+Command PlanCommand();
 
 }  // namespace fourpiles::cli

@@ -50,6 +50,9 @@ Outcome Success(const CommandLine& line, Answer answer, bool colour) {
   for (const std::string& warning : answer.warnings) {
     outcome.err += Label("warning", kYellow, colour) + EscapeForTerminal(warning) + "\n";
   }
+  for (const std::string& note : answer.notes) {
+    outcome.err += EscapeForTerminal(note) + "\n";
+  }
   if (!line.json) {
     for (const ErrorText& error : answer.errors) {
       outcome.err += MessageText(error, colour);

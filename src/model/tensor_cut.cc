@@ -282,8 +282,7 @@ void CutExpert(Parameter& parameter, const TensorCut& cut) {
   }
 }
 
-void CutParameters(Block& block, const TensorCut& cut) {
-  const std::int64_t key_value_heads = KeyValueHeadsOf(block);
+void CutParameters(Block& block, std::int64_t key_value_heads, const TensorCut& cut) {
   for (Parameter& parameter : block.parameters) {
     if (parameter.routed) {
       CutExpert(parameter, cut);
@@ -393,11 +392,9 @@ class StageCutter {
 
 Network CutByTensors(Network network, const TensorCut& cut) {
   const Network whole = network;
-  for (Block& block : network.blocks) {
-    BlockCutter(whole, block, cut).Cut();
-  }
-  for (Block& block : network.blocks) {
-    CutParameters(block, cut);
+  for (std::size_t i = 0; i < network.blocks.size(); ++i) {
+    BlockCutter(whole, network.blocks[i], cut).Cut();
+    CutParameters(network.blocks[i], KeyValueHeadsOf(whole.blocks[i]), cut);
   }
   return network;
 }

@@ -161,15 +161,9 @@ TEST(BaseFormat, RefusesWhatDoesNotGoTogether) {
       {{{"base-format", "bf16"}},
        "--base-format | \"bf16\" has no scales | expected codes with scales, nf4 or another | "
        "--recipe says the format of all weights"},
-      {{{"base-format", "nf4"}, {"zero", "3"}},
-       "--base-format | coded weights over ZeRO 3 | expected --zero 2 or less | not in this "
-       "version"},
-      {{{"offload", "optimizer"}},
-       "--offload | not in this version: \"optimizer\" | expected activations | "},
-      {{{"offload", "parameters"}},
-       "--offload | not in this version: \"parameters\" | expected activations | "},
       {{{"offload", "activation"}},
-       "--offload | unknown word \"activation\" | expected activations | "},
+       "--offload | unknown word \"activation\" | expected activations, optimizer or parameters | "
+       "several are joined: optimizer+activations"},
       {{{"optimizer-kernels", "in-backward"}, {"gradient-accumulation", "2"}},
        "--optimizer-kernels | in-backward beside gradient accumulation | expected another kind | "
        "--gradient-accumulation 1"},
@@ -192,7 +186,8 @@ TEST(BaseFormat, RefusesWhatDoesNotGoTogether) {
        "--offload | a lower bound has no activations to move | expected --activations exact | give "
        "a model with layers"},
       {{{"optimizer-kernels", "in-backward"}, {"zero", "1"}, {"devices", "2"}},
-       "--optimizer-kernels | in-backward beside ZeRO | expected another kind | --zero 0"},
+       "--optimizer-kernels | in-backward beside sharded gradients | expected another kind | leave one "
+       "out"},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(ErrorLine(MakeJob(JobKind::kFinetune, "gpt2", TypedSettings(c.typed))), c.message);

@@ -128,21 +128,13 @@ struct PlayedRank {
 
 // Puts what is around the tensors on the tape; the total with it.
 Result<Band> AddSurroundings(const Job& job, PlayedRank& rank) {
-  Band total = Exactly(rank.peak.bytes);
   if (!KnowsSurroundings(job)) {
-    return total;
+    return Exactly(rank.peak.bytes);
   }
   TRY(const Tape whole, PlayWhole(job, rank.rank));
   const Resident around = SurroundingStorages(job, whole, rank.peak.bytes);
-  for (const Storage& storage : around.storages) {
-    for (std::int64_t copy = 0; copy < storage.copies; ++copy) {
-      total.low += storage.bytes.low;
-      total.expected += storage.bytes.expected;
-      total.high += storage.bytes.high;
-    }
-  }
   AddResident(rank.tape, around);
-  return total;
+  return WithSurroundings(rank.peak.bytes, around);
 }
 
 // Of a full training; the state of an adapter, or of some parts, says little of the recipe.

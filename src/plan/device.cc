@@ -23,6 +23,9 @@ constexpr std::string_view kKeys[] = {"id",
                                       "pytorch_total_bytes",
                                       "bandwidth_bytes_per_second",
                                       "dense_tflops",
+                                      "achieved_tflops",
+                                      "link_bytes_per_second",
+                                      "network_bytes_per_second",
                                       "native_formats",
                                       "note",
                                       "unverified",
@@ -51,9 +54,9 @@ std::optional<Device::Seen> PytorchTotal(Record& record) {
   return Device::Seen{.least = Bytes(seen.front()), .most = Bytes(seen.back())};
 }
 
-Result<std::vector<Device::Speed>> SpeedsOf(const Fields& fields) {
+Result<std::vector<Device::Speed>> SpeedsOf(const Fields& fields, std::string_view key) {
   std::vector<Device::Speed> speeds;
-  TRY(const std::optional<Fields> given, fields.OptionalObject("dense_tflops"));
+  TRY(const std::optional<Fields> given, fields.OptionalObject(key));
   if (!given) {
     return speeds;
   }
@@ -69,7 +72,8 @@ Result<std::vector<Device::Speed>> SpeedsOf(const Fields& fields) {
 Result<Device> DeviceFromJson(const Json& json, std::string_view where) {
   TRY(const Fields fields, Fields::Of(json, std::string(where)));
   TRY_VOID(fields.RefuseUnknown(kKeys));
-  TRY(std::vector<Device::Speed> speeds, SpeedsOf(fields));
+  TRY(std::vector<Device::Speed> speeds, SpeedsOf(fields, "dense_tflops"));
+  TRY(std::vector<Device::Speed> achieved, SpeedsOf(fields, "achieved_tflops"));
   Record record(fields);
   const std::string id = record.Text("id");
   Device device = {
@@ -84,6 +88,10 @@ Result<Device> DeviceFromJson(const Json& json, std::string_view where) {
       .bandwidth_bytes_per_second =
           record.OptionalCount("bandwidth_bytes_per_second", {1, kLargestAmount}),
       .dense_tflops = std::move(speeds),
+      .achieved_tflops = std::move(achieved),
+      .link_bytes_per_second = record.OptionalCount("link_bytes_per_second", {1, kLargestAmount}),
+      .network_bytes_per_second =
+          record.OptionalCount("network_bytes_per_second", {1, kLargestAmount}),
       .native_formats = record.Texts("native_formats"),
       .note = record.TextOr("note", ""),
       .unverified = record.Texts("unverified"),

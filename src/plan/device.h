@@ -35,6 +35,11 @@ struct Device {
     double tflops = 0;        // dense, 10^12 operations a second
   };
   std::vector<Speed> dense_tflops = {};
+  std::vector<Speed> achieved_tflops = {};  // that large products were seen to reach
+  // Sent to the other devices of its node, and of its share of the node's network to other nodes,
+  // one way.
+  std::optional<std::int64_t> link_bytes_per_second = {};
+  std::optional<std::int64_t> network_bytes_per_second = {};
   std::vector<std::string> native_formats = {};
   std::string note = {};
   std::vector<std::string> unverified = {};  // keys that one source alone gives

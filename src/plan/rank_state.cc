@@ -182,11 +182,8 @@ Result<Bytes> StateBytes(const TrainingJob& training, const Network& network) {
 
 namespace {
 
-Result<Bytes> WeightsOfLayer(const TrainingJob& training, const Network& network,
-                             const Block& block) {
-  Network one = network;
-  one.blocks = {block};
-  one.blocks.front().repeat = 1;
+// `one` has a single layer.
+Result<Bytes> WeightsOfLayer(const TrainingJob& training, const Network& one) {
   TRY(const Resident weights,
       training.base              ? SchemeWeights(one, *training.base, training.base_format)
       : training.recipe.gathered ? WeightStorages(one, training.recipe.compute)
@@ -204,8 +201,11 @@ Result<GatheredBlocks> GatheredOf(const TrainingJob& training, const Network& ne
   const bool born = !GradientsAreResident(training);
   gathered.ranks = SharesOf(training.layout).weights.dense;
   gathered.own_streams = training.layout.fsdp;
+  Network one = network;
   for (const Block& block : network.blocks) {
-    TRY(const Bytes weights, WeightsOfLayer(training, network, block));
+    one.blocks = {block};
+    one.blocks.front().repeat = 1;
+    TRY(const Bytes weights, WeightsOfLayer(training, one));
     gathered.weights.push_back(weights);
     const std::int64_t trained = TrainableElementsOfLayer(block);
     const Checked bytes = StorageBytes(Checked(trained), training.recipe.gradients);

@@ -13,13 +13,6 @@
 namespace fourpiles {
 namespace {
 
-// One stage of the pipeline, or the whole.
-struct RankStage {
-  std::int64_t number = 0;
-  StageNetwork stage = {};
-  bool is_whole = true;
-};
-
 // "rank 0", "ranks 16 to 23, stage 2".
 std::string RankName(const Layout& layout, const RankStage& stage) {
   const std::int64_t ranks = layout.devices / layout.pipeline;
@@ -87,17 +80,17 @@ std::vector<Action> ScheduleOf(const TrainingJob& training, const RankStage& sta
       .every_layer = layers == LayersPlayed::kEach || training.recompute.every > 1,
       .gather = GatherStyleOf(training)};
   if (training.evaluates) {
-    return EvaluationSchedule(stage.stage.network, style);
+    return EvaluationSchedule(*stage.network, style);
   }
   if (!stage.is_whole) {
     const std::vector<std::int64_t> waiting =
         WaitingPasses(training.layout, stage.number, training.gradient_accumulation);
     for (std::size_t chunk = 0; chunk < waiting.size(); ++chunk) {
-      const auto [first, last] = stage.stage.chunks[chunk];
+      const auto [first, last] = stage.chunks[chunk];
       style.chunks.push_back({.first = first, .last = last, .waiting = waiting[chunk]});
     }
   }
-  return TrainingSchedule(stage.stage.network, style);
+  return TrainingSchedule(*stage.network, style);
 }
 
 Batch BatchOf(const TrainingJob& training) {
@@ -108,13 +101,6 @@ Batch BatchOf(const TrainingJob& training) {
           .expert_imbalance = training.layout.expert_imbalance};
 }
 
-// Tokens come to the first stage, labels to the last.
-void LeaveOutBatch(const Layout& layout, RankStage& stage) {
-  if (stage.number != 0 && stage.number != layout.pipeline - 1) {
-    stage.stage.network.batch.clear();
-  }
-}
-
 std::optional<Shape> ReceivedBy(const TrainingJob& training, const RankStage& stage,
                                 const Batch& batch) {
   if (stage.is_whole) {
@@ -123,82 +109,101 @@ std::optional<Shape> ReceivedBy(const TrainingJob& training, const RankStage& st
   const Layout& layout = training.layout;
   const std::int64_t ranks = layout.sequence_parallel ? layout.tensor : 1;
   return ShapeOf({batch.micro_batch_size, (batch.sequence_length + ranks - 1) / ranks,
-                  stage.stage.network.hidden_size.value_or(0)});
+                  stage.network->hidden_size.value_or(0)});
 }
 
-Result<Part> PartOf(const TrainingJob& training, RankStage stage, LayersPlayed layers) {
-  const Batch batch = BatchOf(training);
-  LeaveOutBatch(training.layout, stage);
-  // A tape names its moments by the network and outlives the job.
-  const auto network = std::make_shared<const Network>(stage.stage.network);
-  TRY(Resident resident, RankState(training, *network, batch));
-  Batch with_prompt = batch;  // which all layers see
-  with_prompt.prompt_tokens = training.adapter ? PromptTokens(*training.adapter) : 0;
-  with_prompt.sequence_length += with_prompt.prompt_tokens;
-  Part part = {.rank = RankName(training.layout, stage),
-               .ranks = training.layout.devices / training.layout.pipeline,
-               .network = network,
-               .resident = std::make_shared<const Resident>(std::move(resident)),
-               .schedule = ScheduleOf(training, stage, layers),
-               .batch = with_prompt,
-               .numbers = NumbersOf(training.recipe),
-               .activation_format = TypeOf(training.activation_format),
-               .gradients = GradientUseOf(training),
-               .recompute = training.recompute,
-               .coded = CodedOf(training, *network),
-               .gathers_stay = !GatherStyleOf(training).reshards,
-               .received = ReceivedBy(training, stage, batch),
-               .offloads_activations = training.offloads_activations,
-               .holds_over_steps = !training.later_batches_are_shorter,
-               .records = !training.evaluates,
-               .is_first_step = training.first_step};
-  if (GathersWeights(training)) {
-    TRY(part.gathered, GatheredOf(training, *network));
-  }
-  const bool steps_here = !training.offloads_optimizer && !training.offloads_parameters;
-  if (!training.evaluates && steps_here) {
-    TRY(part.step_temporaries,
-        StepTemporaries(*network, training.optimizer, training.recipe.states, training.step_kernels,
-                        SharesOf(training.layout).optimizer_state));
-    // The last gradient is there while its parameter steps.
-    if (training.step_kernels == StepKernels::kInBackward) {
-      part.step_temporaries += LargestGradient(training, *network);
-    }
-  }
-  return part;
-}
+}  // namespace
 
-Network CutOf(const Job& job) {
-  const Layout& layout = job.training.layout;
+Network CutForRanks(const Network& network, const Layout& layout) {
   const TensorCut cut = {.tensor = layout.tensor,
                          .sequence_parallel = layout.sequence_parallel,
                          .context = layout.context,
                          .expert = layout.expert,
                          .expert_tensor = layout.expert_tensor};
   const bool whole = layout.tensor == 1 && layout.context == 1 && layout.expert == 1;
-  return whole ? job.model.network : CutByTensors(job.model.network, cut);
+  return whole ? network : CutByTensors(network, cut);
 }
 
-}  // namespace
+// Tokens come to the first stage, labels to the last.
+RankStage StageOf(const Network& cut, const Layout& layout, std::int64_t number) {
+  RankStage stage = {.number = number, .is_whole = layout.pipeline == 1};
+  if (stage.is_whole) {
+    stage.network = std::make_shared<const Network>(cut);
+    return stage;
+  }
+  const bool ends = number == layout.pipeline - 1;
+  const auto layers = StageLayers(layout, cut.num_hidden_layers.value_or(0));
+  StageNetwork own = CutByLayers(cut, layers[static_cast<std::size_t>(number)], number == 0, ends);
+  if (number != 0 && !ends) {
+    own.network.batch.clear();
+  }
+  stage.chunks = std::move(own.chunks);
+  stage.network = std::make_shared<const Network>(std::move(own.network));
+  return stage;
+}
+
+Result<GatheredBlocks> GatheredBy(const TrainingJob& training, const RankStage& stage) {
+  return GathersWeights(training) ? GatheredOf(training, *stage.network)
+                                  : Result<GatheredBlocks>(GatheredBlocks());
+}
+
+// A tape names its moments by the network and outlives the job.
+Part PlayedPart(const TrainingJob& training, const RankStage& stage, GatheredBlocks gathered,
+                LayersPlayed layers) {
+  const Batch batch = BatchOf(training);
+  Batch with_prompt = batch;  // which all layers see
+  with_prompt.prompt_tokens = training.adapter ? PromptTokens(*training.adapter) : 0;
+  with_prompt.sequence_length += with_prompt.prompt_tokens;
+  return {.rank = RankName(training.layout, stage),
+          .ranks = training.layout.devices / training.layout.pipeline,
+          .network = stage.network,
+          .resident = std::make_shared<const Resident>(),
+          .schedule = ScheduleOf(training, stage, layers),
+          .batch = with_prompt,
+          .numbers = NumbersOf(training.recipe),
+          .activation_format = TypeOf(training.activation_format),
+          .gradients = GradientUseOf(training),
+          .recompute = training.recompute,
+          .coded = CodedOf(training, *stage.network),
+          .gathered = std::move(gathered),
+          .gathers_stay = !GatherStyleOf(training).reshards,
+          .received = ReceivedBy(training, stage, batch),
+          .offloads_activations = training.offloads_activations,
+          .holds_over_steps = !training.later_batches_are_shorter,
+          .records = !training.evaluates,
+          .is_first_step = training.first_step};
+}
+
+Result<Bytes> TemporariesOf(const TrainingJob& training, const Network& network) {
+  if (training.evaluates || training.offloads_optimizer || training.offloads_parameters) {
+    return Bytes(0);
+  }
+  TRY(Bytes temporaries,
+      StepTemporaries(network, training.optimizer, training.recipe.states, training.step_kernels,
+                      SharesOf(training.layout).optimizer_state));
+  // The last gradient is there while its parameter steps.
+  if (training.step_kernels == StepKernels::kInBackward) {
+    temporaries += LargestGradient(training, network);
+  }
+  return temporaries;
+}
+
+Result<Part> PartOfStage(const TrainingJob& training, const RankStage& stage, LayersPlayed layers) {
+  TRY(GatheredBlocks gathered, GatheredBy(training, stage));
+  Part part = PlayedPart(training, stage, std::move(gathered), layers);
+  TRY(Resident resident, RankState(training, *stage.network, BatchOf(training)));
+  part.resident = std::make_shared<const Resident>(std::move(resident));
+  TRY(part.step_temporaries, TemporariesOf(training, *stage.network));
+  return part;
+}
 
 Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
   const TrainingJob& training = job.training;
-  const Network network = CutOf(job);
+  const Network network = CutForRanks(job.model.network, training.layout);
   std::vector<Part> parts;
-  if (training.layout.pipeline == 1) {
-    TRY(Part part, PartOf(training, {.stage = {.network = network}}, layers));
-    parts.push_back(std::move(part));
-    return parts;
-  }
-  const std::int64_t stages = training.layout.pipeline;
-  const auto of_stages = StageLayers(training.layout, network.num_hidden_layers.value_or(0));
-  parts.reserve(of_stages.size());
-  for (std::int64_t number = 0; number < stages; ++number) {
-    RankStage stage = {.number = number,
-                       .stage = CutByLayers(network, of_stages[static_cast<std::size_t>(number)],
-                                            number == 0, number == stages - 1),
-                       .is_whole = false};
-    TRY(Part part, PartOf(training, std::move(stage), layers));
+  parts.reserve(static_cast<std::size_t>(training.layout.pipeline));
+  for (std::int64_t number = 0; number < training.layout.pipeline; ++number) {
+    TRY(Part part, PartOfStage(training, StageOf(network, training.layout, number), layers));
     parts.push_back(std::move(part));
   }
   return parts;
@@ -206,16 +211,10 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
 
 Result<Bytes> LargestState(const Job& job) {
   Bytes largest(0);
-  const Network network = CutOf(job);
   const Layout& layout = job.training.layout;
-  if (layout.pipeline == 1) {
-    return StateBytes(job.training, network);
-  }
-  const auto of_stages = StageLayers(layout, network.num_hidden_layers.value_or(0));
-  for (std::size_t stage = 0; stage < of_stages.size(); ++stage) {
-    const StageNetwork own =
-        CutByLayers(network, of_stages[stage], stage == 0, stage + 1 == of_stages.size());
-    TRY(const Bytes bytes, StateBytes(job.training, own.network));
+  const Network network = CutForRanks(job.model.network, layout);
+  for (std::int64_t number = 0; number < layout.pipeline; ++number) {
+    TRY(const Bytes bytes, StateBytes(job.training, *StageOf(network, layout, number).network));
     largest = std::max(largest, bytes);
   }
   return largest;

@@ -182,6 +182,18 @@ Band ReservedOf(const Job& job, const Band& total) {
   return {total.low - driver.low, total.expected - driver.expected, total.high - driver.high};
 }
 
+Band WithSurroundings(Bytes peak, const Resident& around) {
+  Band total = Exactly(peak);
+  for (const Storage& storage : around.storages) {
+    for (std::int64_t copy = 0; copy < storage.copies; ++copy) {
+      total.low += storage.bytes.low;
+      total.expected += storage.bytes.expected;
+      total.high += storage.bytes.high;
+    }
+  }
+  return total;
+}
+
 Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
   const bool has_allocator = !job.training.profile.allocates_once;
   Resident resident;

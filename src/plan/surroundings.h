@@ -61,6 +61,9 @@ Bytes LibraryBytes(const Job& job);
 Band DriverBand(const Job& job);
 Band ReservedOf(const Job& job, const Band& total);
 
+// A peak with what is around it.
+Band WithSurroundings(Bytes peak, const Resident& around);
+
 // Of the rank whose tape this is, every layer played for itself, with what it holds at its peak.
 // KnowsSurroundings.
 Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak);

@@ -39,7 +39,7 @@ Json FsdpJson(const Layout& layout) {
   const std::string kind = layout.fsdp_ranks == DataRanks(layout)
                                ? "full"
                                : "hybrid:" + std::to_string(layout.fsdp_ranks);
-  return kind + (layout.reshards ? "" : ":keep");
+  return kind + (!layout.reshards ? ":keep" : layout.reshards_all ? ":always" : "");
 }
 
 std::string OffloadWords(const TrainingJob& training) {

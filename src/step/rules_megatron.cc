@@ -54,7 +54,9 @@ void MegatronEagerAttentionRule(Stage& stage, const Operator& op) {
 // pytorch/attention/dot_product_attention/backends.py, FusedAttention; utils.py, get_qkv_layout).
 void MegatronFusedAttentionRule(Stage& stage, const Operator& op) {
   for (std::size_t input = 0; input < op.inputs.size(); ++input) {
-    stage.PutValue(op.inputs[input], stage.kernels.Copy(stage.Take(op, input)));
+    Tensor x = stage.Take(op, input);
+    // Those of other ranks come one after the other and are not kept.
+    stage.PutValue(op.inputs[input], x.is_gathered ? std::move(x) : stage.kernels.Copy(x));
   }
   FlashAttentionRule(stage, op);
 }
