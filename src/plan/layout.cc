@@ -258,6 +258,17 @@ std::string_view Name(PipelineSchedule schedule) {
   return "1f1b";
 }
 
+std::string FsdpWord(const Layout& layout) {
+  if (!layout.fsdp) {
+    return "";
+  }
+  const bool is_hybrid = layout.fsdp_ranks < DataRanks(layout);
+  return (is_hybrid ? fmt::format("hybrid:{}", layout.fsdp_ranks) : "full") +
+         (!layout.reshards      ? ":keep"
+          : layout.reshards_all ? ":always"
+                                : "");
+}
+
 Shares SharesOf(const Layout& layout) {
   if (layout.fsdp) {
     const ShardRanks all = {layout.fsdp_ranks,

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,9 @@ struct Layout {
   bool reshards_all = false;    // … even what the backward pass begins with
   std::int64_t per_host = 8;    // devices of one host
 };
+
+// As --fsdp takes it: "full", "hybrid:8:keep"; empty: not at all.
+std::string FsdpWord(const Layout& layout);
 
 // Ranks that see different samples, or different tokens of them: those that states are sharded
 // over (DESIGN: ZeRO, FSDP and the distributed optimizer shard over data × context).

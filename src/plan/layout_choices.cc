@@ -302,10 +302,7 @@ SettingChanges ChangesOf(const LayoutChoice& choice, const Job& job) {
     add("expert-tensor-parallel", layout.expert_tensor, layout.tensor);
   }
   if (layout.fsdp) {
-    const bool is_hybrid = layout.fsdp_ranks < DataRanks(layout);
-    changes.emplace_back("fsdp",
-                         (is_hybrid ? fmt::format("hybrid:{}", layout.fsdp_ranks) : "full") +
-                             (layout.reshards ? "" : ":keep"));
+    changes.emplace_back("fsdp", FsdpWord(layout));
   }
   add("zero", layout.zero, 0);
   changes.emplace_back("micro-batch-size", fmt::to_string(choice.micro_batch_size));
@@ -327,6 +324,8 @@ std::string RecomputeWord(const Recompute& recompute) {
       return "none";
     case RecomputeKind::kAttention:
       return "selective";
+    case RecomputeKind::kOperators:
+      return "selective-op";
     case RecomputeKind::kLayers:
       break;
   }

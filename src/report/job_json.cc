@@ -31,17 +31,6 @@ const Layout& LayoutOf(const Job& job) {
   return job.training.layout;
 }
 
-// "full", "hybrid:8:keep".
-Json FsdpJson(const Layout& layout) {
-  if (!layout.fsdp) {
-    return {};
-  }
-  const std::string kind = layout.fsdp_ranks == DataRanks(layout)
-                               ? "full"
-                               : "hybrid:" + std::to_string(layout.fsdp_ranks);
-  return kind + (!layout.reshards ? ":keep" : layout.reshards_all ? ":always" : "");
-}
-
 std::string OffloadWords(const TrainingJob& training) {
   std::string words;
   const auto add = [&](bool offloads, std::string_view word) {
@@ -172,7 +161,7 @@ constexpr Row kRows[] = {
     {"context_parallel", [](const Job& j) { return Json(LayoutOf(j).context); }},
     {"expert_tensor_parallel", [](const Job& j) { return Json(LayoutOf(j).expert_tensor); }},
     {"expert_imbalance", [](const Job& j) { return Json(LayoutOf(j).expert_imbalance); }},
-    {"fsdp", [](const Job& j) { return FsdpJson(LayoutOf(j)); }},
+    {"fsdp", [](const Job& j) { return TypedOrNull(FsdpWord(LayoutOf(j))); }},
     {"first_step", [](const Job& j) { return IfTrue(j.training.first_step); }},
     {"devices_per_host", [](const Job& j) { return Json(LayoutOf(j).per_host); }},
     {"host_memory",
