@@ -186,7 +186,8 @@ TEST(BaseFormat, RefusesWhatDoesNotGoTogether) {
        "--offload | a lower bound has no activations to move | expected --activations exact | give "
        "a model with layers"},
       {{{"optimizer-kernels", "in-backward"}, {"zero", "1"}, {"devices", "2"}},
-       "--optimizer-kernels | in-backward beside sharded gradients | expected another kind | leave one "
+       "--optimizer-kernels | in-backward beside sharded gradients | expected another kind | leave "
+       "one "
        "out"},
   };
   for (const Case& c : cases) {

@@ -160,7 +160,8 @@ TEST(Layouts, StagesHoldTheMicroBatchesInFlight) {
                                          {"implementation", "megatron"}}))
                       .value();
   std::vector<std::int64_t> in_flight;
-  for (const Part& part : SplitTraining(job).value()) {
+  const std::vector<Part> parts = SplitTraining(job).value();
+  for (const Part& part : parts) {
     const Tape tape = Play(part, job.training.profile).value();
     const Moment peak = PeakOf(tape, Place::kDevice).moment;
     std::int64_t received = 0;

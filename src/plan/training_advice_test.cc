@@ -131,7 +131,7 @@ TEST(TrainingAdvice, JudgesTheBandOfTheChangedJob) {
 // Of 18,000 tensors the allocator is replayed for the largest savings near the limit alone.
 TEST(TrainingAdvice, LeavesOpenWhatWouldTakeLongToSay) {
   const Budget budget =
-      BudgetFor("qwen3-30b-a3b", {{"device", "h200-sxm-141gb"}, {"devices", "4"}, {"zero", "2"}});
+      BudgetFor("qwen3-30b-a3b", {{"device", "h200-sxm-141gb"}, {"devices", "8"}, {"zero", "2"}});
   EXPECT_EQ(budget.verdict, Fit::kDoesNotFit);
   EXPECT_EQ(budget.advice.front().enough, true);
   EXPECT_EQ(budget.advice.back().enough, std::nullopt);

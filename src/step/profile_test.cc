@@ -71,13 +71,16 @@ std::string Message(const Result<T>& result) {
 }
 
 TEST(Profile, RefusesAnUnknownImplementation) {
-  EXPECT_EQ(Message(FindProfile("megatronn")),
-            "error: --implementation: unknown implementation \"megatronn\", did you mean "
-            "\"megatron\"?\n"
-            "hint: known: pytorch, pytorch-2.1, pytorch-1, pytorch-1.13-cpu, pytorch-compile, "
-            "liger, torchtune, "
-            "torchtune-compile, megatron, megatron-separate-gradients, llm.c, llm.c-r0, llm.c-r2, "
-            "litgpt\n");
+  EXPECT_EQ(
+      Message(FindProfile("megatronn")),
+      "error: --implementation: unknown implementation \"megatronn\", did you mean "
+      "\"megatron\"?\n"
+      "hint: known: pytorch, pytorch-2.1, pytorch-1, pytorch-1.13-cpu, pytorch-compile, "
+      "pytorch-fsdp1, "
+      "liger, torchtune, "
+      "torchtune-compile, torchtitan, torchtitan-compile, torchtitan-2024, "
+      "torchtitan-2024-compile, megatron, megatron-separate-gradients, llm.c, llm.c-r0, llm.c-r2, "
+      "litgpt\n");
 }
 
 TEST(Profile, RefusesAttentionThatTheImplementationLacks) {

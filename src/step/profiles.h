@@ -14,6 +14,7 @@ Profile PyTorch21();
 Profile PyTorch1();
 Profile PyTorch113OnCpu();
 Profile PyTorchCompile();
+Profile PyTorchFsdp1();
 Profile Liger();
 Profile Torchtune();
 Profile TorchtuneCompile();

@@ -101,6 +101,16 @@ Profile PyTorch1() {
   return profile;
 }
 
+// FullyShardedDataParallel, the sharding of PyTorch before fully_shard.
+Profile PyTorchFsdp1() {
+  Profile profile = PyTorch();
+  profile.name = "pytorch-fsdp1";
+  profile.summary = "PyTorch whose --fsdp is FSDP1: a unit's parameters are one flat tensor";
+  profile.source = "PyTorch, torch/distributed/fsdp/_flat_param.py; pytorch";
+  profile.framework.flat_parameters = true;
+  return profile;
+}
+
 // Liger-Kernel's fused RMS norm, SwiGLU, rotary embeddings and output layer with loss.
 Profile Liger() {
   Profile profile = PyTorch();
