@@ -149,6 +149,22 @@ TEST(Layouts, WithoutReshardingAllLayersButOneStay) {
   EXPECT_EQ((peak("full:keep").bytes - peak("full").bytes).value(), 31 * 2 * kLayer);
 }
 
+// PyTorch, distributed/pipelining/stage.py, backward_maybe_with_nosync: beside a pipeline FSDP sends
+// gradients after the last micro-batch alone, so that those of the others stay whole. Llama-3.1-8B
+// without embedding and output layer in 4 stages: 8 × 218,112,000 parameters of 2 bytes, and as many
+// of gradients.
+TEST(Layouts, BesideAPipelineShardedGradientsStayWhole) {
+  const Budget budget = BudgetFor("llama-3.1-8b", {{"devices", "8"},
+                                                   {"pipeline-parallel", "4"},
+                                                   {"fsdp", "full"},
+                                                   {"recipe", "bf16"},
+                                                   {"optimizer", "sgd"},
+                                                   {"sequence-length", "16"}});
+  const RankBudget& middle = budget.ranks[1];
+  EXPECT_GE(middle.total.expected.value() - PileOf(middle, Pile::kWeights),
+            std::int64_t{2} * 8 * 2 * kLayer);
+}
+
 // 1F1B holds 4, 3, 2, 1 micro-batches in flight on 4 stages (Narayanan et al. 2021, figure 4): each
 // keeps what it was given by the stage before. The first is given nothing.
 TEST(Layouts, StagesHoldTheMicroBatchesInFlight) {

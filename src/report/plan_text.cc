@@ -167,7 +167,7 @@ std::string PlanText(const PlanAnswer& answer, const BudgetStyle& style) {
 std::string SearchWords(const SearchCounts& counts) {
   return fmt::format(
       "{} layouts: {} too large by their state alone, {} by their peak, {} neither faster nor "
-      "smaller than another; {} fit and are; {} plays",
+      "smaller than another; {} fit; {} plays",
       PrintGrouped(Tried(counts)), PrintGrouped(counts.state_too_large),
       PrintGrouped(counts.too_large), PrintGrouped(counts.worse), PrintGrouped(counts.fit),
       PrintGrouped(counts.plays));

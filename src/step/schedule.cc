@@ -23,15 +23,20 @@ struct Passes {
   Chunk chunk = {};
   std::int64_t number = 0;
   std::int64_t count = 1;
+  // Of its chunk none runs backward after it: gradients are sent, and what was gathered goes.
+  bool is_last = true;
 };
 
-// Those that wait while others run; each for itself, where every layer is.
+// Those that wait while others run; each for itself, where every layer is. The first to come is the
+// last to run backward.
 std::vector<Passes> WaitingPasses(const std::vector<Chunk>& chunks, bool each) {
   std::vector<Passes> passes;
   for (const Chunk& chunk : chunks) {
-    const std::int64_t at_a_time = each ? 1 : chunk.waiting;
+    std::int64_t at_a_time = 1;
     for (std::int64_t left = chunk.waiting; left > 0; left -= at_a_time) {
-      passes.push_back({chunk, std::ssize(passes), at_a_time});
+      const bool is_first = left == chunk.waiting;
+      at_a_time = each || is_first ? 1 : left;
+      passes.push_back({chunk, std::ssize(passes), at_a_time, is_first});
     }
   }
   return passes;
@@ -67,12 +72,12 @@ class Scheduler {
       Again(forward, layers, NextUnit(layers, i),
             style_.gather.copies_out ? ActionKind::kPrefetch : ActionKind::kGather);
       Add(layers[i], ActionKind::kBackward);
-      if (style_.gather.gathers && !IsRoot(layers[i])) {
+      if (LetsGo(passes) && !IsRoot(layers[i])) {
         LetGo(layers[i]);
       }
     }
     for (const Action& layer : layers) {
-      if (style_.gather.gathers && IsRoot(layer)) {
+      if (LetsGo(passes) && IsRoot(layer)) {
         LetGo(layer);
       }
     }
@@ -147,6 +152,10 @@ class Scheduler {
   }
 
   // FSDP2 lets go of the parameters first, FSDP1 when their gradients were sent.
+  // In a pipeline micro-batches leave gradients whole and parameters where they are, but for the
+  // last one (PyTorch, distributed/pipelining/stage.py, backward_maybe_with_nosync).
+  bool LetsGo(const Passes& passes) const { return style_.gather.gathers && passes.is_last; }
+
   void LetGo(const Action& layer) {
     if (style_.gather.copies_out) {
       Add(layer, ActionKind::kRelease);
@@ -184,14 +193,16 @@ std::vector<Action> TrainingSchedule(const Network& network, const ScheduleStyle
     scheduler.Forward(passes);
   }
   std::int64_t number = std::ssize(waiting);
-  for (std::int64_t i = 0; i < std::min(style.micro_batches, kDistinct); ++i) {
+  const std::int64_t played = std::min(style.micro_batches, kDistinct);
+  for (std::int64_t i = 1; i <= played; ++i) {
+    const bool is_last = style.chunks.empty() || (i == played && chunks.back().waiting == 0);
     scheduler.Forward({chunks.back(), number});
-    scheduler.Backward({chunks.back(), number++});
+    scheduler.Backward({chunks.back(), number++, 1, is_last});
   }
   // The embedding stands in the first chunk.
   if (chunks.size() > 1) {
     scheduler.Forward({chunks.front(), number});
-    scheduler.Backward({chunks.front(), number});
+    scheduler.Backward({chunks.front(), number, 1, chunks.front().waiting == 0});
   }
   for (auto passes = waiting.rbegin(); passes != waiting.rend(); ++passes) {
     scheduler.Backward(*passes);
