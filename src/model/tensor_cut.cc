@@ -16,6 +16,9 @@ std::int64_t Share(std::int64_t amount, std::int64_t ranks) {
 
 // By the names that Llama's family gave them.
 bool MakesKeysOrValues(std::string_view name) {
+  if (name.find("qkv") != std::string_view::npos) {
+    return false;
+  }
   return std::ranges::any_of(
       std::initializer_list<std::string_view>{"k_proj", "v_proj", "k_norm"},
       [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
@@ -24,12 +27,12 @@ bool MakesKeysOrValues(std::string_view name) {
 std::int64_t KeyValueHeadsOf(const Block& block) {
   const auto attention =
       std::ranges::find(block.operators, OperatorKind::kAttention, &Operator::kind);
-  return attention == block.operators.end() ? 1 : attention->key_value_heads;
+  return attention == block.operators.end() ? 0 : attention->key_value_heads;
 }
 
 // Ranks that share what makes keys and values: no more than there are heads.
 std::int64_t RanksOf(std::string_view name, std::int64_t key_value_heads, std::int64_t ranks) {
-  return MakesKeysOrValues(name) && key_value_heads > 1 ? std::min(ranks, key_value_heads) : ranks;
+  return MakesKeysOrValues(name) && key_value_heads > 0 ? std::min(ranks, key_value_heads) : ranks;
 }
 
 // What is known of a value: whether a rank has a part of its width, and all its tokens.

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/checked.h"
 #include "base/try.h"
 #include "plan/rank_state.h"
 #include "plan/split.h"
 #include "plan/surroundings.h"
-#include "units/print.h"
 
 namespace fourpiles {
 namespace {
@@ -52,8 +52,8 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
         "--expandable-segments changes nothing without a device of NVIDIA's by its name");
   }
   const Layout& layout = job.training.layout;
-  if (layout.zero == 0 && !layout.fsdp && DataRanks(layout) == layout.devices &&
-      layout.devices > 1) {
+  if (layout.zero == 0 && !layout.fsdp && layout.expert == 1 &&
+      DataRanks(layout) == layout.devices && layout.devices > 1) {
     warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3, or --fsdp");
   }
 }
@@ -278,15 +278,25 @@ std::size_t ShownOf(const TrainingJob& training, const std::vector<PlayedRank>& 
   return std::min(static_cast<std::size_t>(kind), ranks.size() - 1);
 }
 
-// What all ranks of the fullest host have on it together.
+// What the ranks of the fullest host have on it together: those of one stage, or of several stages
+// side by side.
 Bytes HostOf(const Job& job, const std::vector<PlayedRank>& ranks) {
-  Bytes most(0);
-  for (const PlayedRank& rank : ranks) {
-    most = std::max(
-        most, PeakOf(rank.tape, Place::kHost).bytes + PeakOf(rank.tape, Place::kHostPinned).bytes);
-  }
   const Layout& layout = job.training.layout;
-  return Bytes(most.value() * std::min(layout.per_host, layout.devices));
+  const std::int64_t on_host = std::min(layout.per_host, layout.devices);
+  const std::int64_t of_kind = ranks.front().ranks;
+  const auto kinds = static_cast<std::size_t>(std::max<std::int64_t>(1, on_host / of_kind));
+  const Checked of_each = std::min(on_host, of_kind);
+  Checked most = 0;
+  for (std::size_t first = 0; first < ranks.size(); first += kinds) {
+    Checked sum = 0;
+    for (std::size_t kind = first; kind < std::min(first + kinds, ranks.size()); ++kind) {
+      const Bytes bytes = PeakOf(ranks[kind].tape, Place::kHost).bytes +
+                          PeakOf(ranks[kind].tape, Place::kHostPinned).bytes;
+      sum = sum + of_each * bytes.value();
+    }
+    most = OrLargest(sum) > OrLargest(most) ? sum : most;
+  }
+  return Bytes(OrLargest(most));
 }
 
 }  // namespace
@@ -327,8 +337,6 @@ Result<Budget> PlayedBudget(const Job& job) {
   budget.warnings = WarningsOf(job);
   if (job.host_memory && budget.host > *job.host_memory) {
     budget.verdict = Fit::kDoesNotFit;
-    budget.warnings.push_back(fmt::format("the host needs {}, and has {}", PrintBytes(budget.host),
-                                          PrintBytes(*job.host_memory)));
   }
   budget.unknowns = UnknownsOf(job);
   TRY(budget.readings, ReadingsOfRecipe(job));

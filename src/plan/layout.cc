@@ -208,6 +208,15 @@ Result<void> CheckPipeline(const Layout& layout, const Network& network) {
     return {};
   }
   const std::int64_t layers = *network.num_hidden_layers;
+  if (layout.first_stage_layers || layout.last_stage_layers) {
+    return WrongUsage(
+        {.where = layout.first_stage_layers ? "--first-stage-layers" : "--last-stage-layers",
+         .found = fmt::format("{} layers over {} stages, {} in the first and {} in the last",
+                              layers, layout.pipeline, layout.first_stage_layers.value_or(0),
+                              layout.last_stage_layers.value_or(0)),
+         .expected = "expected that the other stages divide the rest",
+         .hint = "0 stands for an end that was not given, which is as the others"});
+  }
   std::vector<std::int64_t> stages;
   for (Layout other = layout; other.pipeline > 0; --other.pipeline) {
     other.first_stage_layers.reset();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/try.h"
 #include "plan/setting_reader.h"
 
@@ -168,8 +169,8 @@ class Chooser {
     const std::int64_t replicas = DataParallel(layout);
     if (fixed_.gradient_accumulation) {
       for (const std::int64_t size : OneOr(fixed_.micro_batch_size, PowersOfTwo(kMostSamples))) {
-        const std::int64_t samples = replicas * size * *fixed_.gradient_accumulation;
-        if (!fixed_.samples || *fixed_.samples == samples) {
+        const Checked samples = Checked(replicas) * size * *fixed_.gradient_accumulation;
+        if (samples.ok() && (!fixed_.samples || *fixed_.samples == samples.value())) {
           AddRecomputations(layout, size, *fixed_.gradient_accumulation);
         }
       }

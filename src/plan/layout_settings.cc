@@ -88,6 +88,15 @@ Result<void> ReadExperts(const SettingReader& reader, Layout& layout) {
   layout.expert_tensor = cut.value_or(layout.tensor);
   TRY(const auto imbalance, reader.OptionalNumber("expert-imbalance", kImbalances));
   layout.expert_imbalance = imbalance.value_or(1);
+  if (imbalance && (*imbalance < 1 || *imbalance > static_cast<double>(layout.expert))) {
+    return WrongUsage(
+        {.where = reader.Find("expert-imbalance")->where,
+         .found = fmt::format("{} times the even share of {} device{}", *imbalance, layout.expert,
+                              layout.expert == 1 ? "" : "s"),
+         .expected = fmt::format("expected 1 to {}", layout.expert),
+         .hint = "--expert-parallel spreads the experts; the fullest device has an even share of "
+                 "the tokens at the least, and all at the most"});
+  }
   return {};
 }
 
@@ -101,11 +110,11 @@ Result<Layout> ReadLayout(SettingReader& reader, const Job& job) {
   TRY(const auto context, reader.OptionalCount("context-parallel", kRanks));
   layout.context = context.value_or(1);
   TRY_VOID(ReadPipeline(reader, layout));
-  const std::int64_t model = layout.tensor * layout.pipeline * layout.context;
-  if (reader.Find("devices") == nullptr && model > 1) {
-    layout.devices = model;
-  }
   TRY_VOID(ReadExperts(reader, layout));
+  if (const std::int64_t least = DevicesOfOneReplica(layout);
+      reader.Find("devices") == nullptr && least > 1) {
+    layout.devices = least;
+  }
   TRY(const std::int64_t zero, reader.Count("zero", 0, {0, 3}));
   layout.zero = static_cast<int>(zero);
   TRY_VOID(ReadFsdp(reader, layout));
@@ -120,11 +129,21 @@ Result<std::optional<std::int64_t>> ReadRank(const SettingReader& reader, const 
   if (set == nullptr || set->text == "worst") {
     return std::nullopt;
   }
+  if (set->text == "first") {
+    return 0;
+  }
   if (set->text == "last") {
     return layout.devices - 1;
   }
-  TRY(const std::int64_t rank, ParseCount(set->text, set->where, {0, layout.devices - 1}));
-  return rank;
+  if (set->text.find_first_not_of("0123456789") == std::string::npos) {
+    TRY(const std::int64_t rank, ParseCount(set->text, set->where, {0, layout.devices - 1}));
+    return rank;
+  }
+  return WrongUsage(
+      {.where = set->where,
+       .found = fmt::format("unknown word \"{}\"", set->text),
+       .expected = fmt::format("expected worst, first, last or 0 to {}", layout.devices - 1),
+       .hint = "a stage of a pipeline has devices ÷ stages ranks, one after the other"});
 }
 
 }  // namespace fourpiles

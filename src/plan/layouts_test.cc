@@ -149,10 +149,10 @@ TEST(Layouts, WithoutReshardingAllLayersButOneStay) {
   EXPECT_EQ((peak("full:keep").bytes - peak("full").bytes).value(), 31 * 2 * kLayer);
 }
 
-// PyTorch, distributed/pipelining/stage.py, backward_maybe_with_nosync: beside a pipeline FSDP sends
-// gradients after the last micro-batch alone, so that those of the others stay whole. Llama-3.1-8B
-// without embedding and output layer in 4 stages: 8 × 218,112,000 parameters of 2 bytes, and as many
-// of gradients.
+// PyTorch, distributed/pipelining/stage.py, backward_maybe_with_nosync: beside a pipeline FSDP
+// sends gradients after the last micro-batch alone, so that those of the others stay whole.
+// Llama-3.1-8B without embedding and output layer in 4 stages: 8 × 218,112,000 parameters of 2
+// bytes, and as many of gradients.
 TEST(Layouts, BesideAPipelineShardedGradientsStayWhole) {
   const Budget budget = BudgetFor("llama-3.1-8b", {{"devices", "8"},
                                                    {"pipeline-parallel", "4"},
@@ -163,6 +163,15 @@ TEST(Layouts, BesideAPipelineShardedGradientsStayWhole) {
   const RankBudget& middle = budget.ranks[1];
   EXPECT_GE(middle.total.expected.value() - PileOf(middle, Pile::kWeights),
             std::int64_t{2} * 8 * 2 * kLayer);
+}
+
+// A pass that has run backward has its gradients added up, whatever passes wait beside it: what a
+// stage works in is less than its gradients.
+TEST(Layouts, PassesThatWaitKeepNoGradients) {
+  const Budget budget =
+      BudgetFor("llama-3.1-8b", {{"pipeline-parallel", "2"}, {"recipe", "mixed-bf16"}});
+  const RankBudget& first = budget.ranks.front();
+  EXPECT_LT(PileOf(first, Pile::kWorkspace), PileOf(first, Pile::kGradients) / 4);
 }
 
 // 1F1B holds 4, 3, 2, 1 micro-batches in flight on 4 stages (Narayanan et al. 2021, figure 4): each

@@ -191,6 +191,17 @@ Result<Bytes> WeightsOfLayer(const TrainingJob& training, const Network& one) {
   return DeviceBytes(weights);
 }
 
+// Trainable elements of one layer that this rank has: experts are divided over fewer ranks.
+Checked ShareOfLayer(const Block& block, const ShardRanks& ranks) {
+  Checked dense = 0;
+  Checked experts = 0;
+  for (const Parameter& parameter : block.parameters) {
+    Checked& sum = parameter.routed ? experts : dense;
+    sum = sum + Checked(parameter.trainable ? ElementsOf(parameter) : 0);
+  }
+  return DivideRoundingUp(dense, ranks.dense) + DivideRoundingUp(experts, ranks.experts);
+}
+
 }  // namespace
 
 Result<GatheredBlocks> GatheredOf(const TrainingJob& training, const Network& network) {
@@ -210,9 +221,8 @@ Result<GatheredBlocks> GatheredOf(const TrainingJob& training, const Network& ne
     const std::int64_t trained = TrainableElementsOfLayer(block);
     const Checked bytes = StorageBytes(Checked(trained), training.recipe.gradients);
     gathered.sent.push_back(copies ? Bytes(OrLargest(bytes)) : Bytes(0));
-    const std::int64_t ranks = SharesOf(training.layout).gradients.dense;
-    const Checked share =
-        StorageBytes(DivideRoundingUp(Checked(trained), ranks), training.recipe.gradients);
+    const Checked share = StorageBytes(ShareOfLayer(block, SharesOf(training.layout).gradients),
+                                       training.recipe.gradients);
     gathered.gradients.push_back(born ? Bytes(OrLargest(share)) : Bytes(0));
   }
   return gathered;

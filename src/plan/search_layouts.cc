@@ -36,7 +36,7 @@ struct Candidate {
 
 // Settings that ask for something else than a steady training step of one layout.
 Result<void> RefuseOthers(const Settings& settings) {
-  for (const char* const name : {"solve", "first-step", "evaluate", "rank"}) {
+  for (const char* const name : {"solve", "first-step", "evaluate", "rank", "host-memory"}) {
     if (const auto set = settings.find(name); set != settings.end()) {
       return WrongUsage({.where = set->second.where,
                          .found = "beside a search for layouts",

@@ -191,7 +191,7 @@ constexpr Setting kSettings[] = {
      kPlace, kTraining},
     {"host-memory", "", "SIZE", "memory of one host, for what is offloaded", kPlace, kTraining},
     {"devices-per-host", "", "N", "devices of one host (default 8)", kPlace, kTraining},
-    {"rank", "", "RANK", "the rank that is shown: worst, last or its number (default worst)",
+    {"rank", "", "RANK", "the rank that is shown: worst, first, last or its number (default worst)",
      kPlace, kTraining},
 };
 

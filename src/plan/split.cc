@@ -120,7 +120,8 @@ Network CutForRanks(const Network& network, const Layout& layout) {
                          .context = layout.context,
                          .expert = layout.expert,
                          .expert_tensor = layout.expert_tensor};
-  const bool whole = layout.tensor == 1 && layout.context == 1 && layout.expert == 1;
+  const bool whole =
+      layout.tensor == 1 && layout.context == 1 && layout.expert == 1 && layout.expert_tensor == 1;
   return whole ? network : CutByTensors(network, cut);
 }
 
@@ -154,6 +155,7 @@ Part PlayedPart(const TrainingJob& training, const RankStage& stage, GatheredBlo
   Batch with_prompt = batch;  // which all layers see
   with_prompt.prompt_tokens = training.adapter ? PromptTokens(*training.adapter) : 0;
   with_prompt.sequence_length += with_prompt.prompt_tokens;
+  with_prompt.each_expert = layers == LayersPlayed::kEach;
   return {.rank = RankName(training.layout, stage),
           .ranks = training.layout.devices / training.layout.pipeline,
           .network = stage.network,

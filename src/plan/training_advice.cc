@@ -370,7 +370,9 @@ std::vector<Advice> TrainingAdvice(const Budget& budget) {
                            [](const Tried& tried) { return tried.advice.saves; });
   std::vector<Advice> advice;
   std::optional<Judge> judge;
-  if (budget.verdict) {
+  // What the device saves does not help a host that is full.
+  const std::optional<Bytes>& host = budget.job.host_memory;
+  if (budget.headroom && (!host || budget.host <= *host)) {
     judge.emplace(budget);
   }
   for (Tried& tried : all) {

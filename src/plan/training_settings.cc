@@ -245,9 +245,22 @@ Result<void> CheckStepInBackward(const SettingReader& reader, const TrainingJob&
   return {};
 }
 
+// Codes of experts that are spread over devices already are not sharded once more.
+Result<void> CheckCodes(const SettingReader& reader, const TrainingJob& training) {
+  const ShardRanks ranks = SharesOf(training.layout).weights;
+  if (training.base && ranks.dense != ranks.experts) {
+    return WrongUsage({.where = reader.Find("base-format")->where,
+                       .found = "coded experts that are spread and sharded",
+                       .expected = "expected --expert-parallel or sharded weights",
+                       .hint = "not in this version: leave one out"});
+  }
+  return {};
+}
+
 // What makes no sense side by side.
 Result<void> CheckTogether(const SettingReader& reader, const TrainingJob& training) {
   TRY_VOID(CheckStepInBackward(reader, training));
+  TRY_VOID(CheckCodes(reader, training));
   if (training.offloads_activations && (training.lower_bound || training.evaluates)) {
     return WrongUsage(
         {.where = reader.Find("offload")->where,

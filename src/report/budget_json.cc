@@ -63,6 +63,7 @@ Json HostJson(const Budget& budget) {
   return Json::Object{
       {"piles", PilesJson(budget, Place::kHost)},
       {"peak_bytes", BytesJson(pinned + pageable)},
+      {"total_bytes", BytesJson(budget.host)},
       {"memory_bytes", budget.job.host_memory ? BytesJson(*budget.job.host_memory) : Json()}};
 }
 

@@ -55,7 +55,10 @@ std::string RankTable(const Budget& budget, const BudgetStyle& style) {
   if (budget.ranks.size() < 2) {
     return "";
   }
-  const std::vector<Pile> piles = PilesOf(budget);
+  std::vector<Pile> piles = PilesOf(budget);
+  if (budget.job.kind != JobKind::kServe) {
+    std::erase(piles, Pile::kOverhead);  // of the rank that is shown alone
+  }
   std::vector<std::string> heading = {"device"};
   std::vector<std::size_t> right;
   for (const Pile pile : piles) {

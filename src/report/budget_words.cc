@@ -268,9 +268,39 @@ std::string FitWords(const Budget& budget) {
   return words;
 }
 
+namespace {
+
+// What is offloaded and does not fit its host; empty: it does, or its memory is not given.
+std::string HostVerdict(const Budget& budget, const BudgetStyle& style) {
+  const std::optional<Bytes>& memory = budget.job.host_memory;
+  if (!memory || budget.host <= *memory) {
+    return "";
+  }
+  return fmt::format("does not fit the host: {} too much ({} of {})",
+                     PrintBytes(budget.host - *memory, style.unit),
+                     PrintBytes(budget.host, style.unit), PrintBytes(*memory, style.unit));
+}
+
+// What all devices of one host have on it.
+std::string HostWords(const Budget& budget, const BudgetStyle& style) {
+  const Layout& layout = budget.job.training.layout;
+  return fmt::format("On the host: {}, of {} device{}.", PrintBytes(budget.host, style.unit),
+                     std::min(layout.per_host, layout.devices), layout.devices == 1 ? "" : "s");
+}
+
+bool Offloads(const TrainingJob& training) {
+  return training.offloads_activations || training.offloads_optimizer ||
+         training.offloads_parameters;
+}
+
+}  // namespace
+
 std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {
   if (!budget.verdict) {
     return "";
+  }
+  if (const std::string host = HostVerdict(budget, style); !host.empty()) {
+    return host;
   }
   const std::string amount = PrintBytes(
       *budget.headroom < Bytes(0) ? Bytes(0) - *budget.headroom : *budget.headroom, style.unit);
@@ -296,6 +326,9 @@ std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style)
   const bool has_engine = budget.serving && budget.job.serving.engine;
   if (has_engine || (!IsServing(budget) && budget.total.low != budget.total.high)) {
     remarks.push_back(TotalWords(budget, style));
+  }
+  if (!IsServing(budget) && Offloads(budget.job.training)) {
+    remarks.push_back(HostWords(budget, style));
   }
   AddAdvice(budget, style, remarks);
   if (!budget.readings.empty()) {

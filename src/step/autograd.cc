@@ -71,7 +71,8 @@ Autograd::Node& Autograd::NewNode(std::int32_t first_output, std::int32_t output
                                   .first_output = first_output,
                                   .outputs = outputs,
                                   .first_input = inputs_.size(),
-                                  .first_saved = saved_.size()});
+                                  .first_saved = saved_.size(),
+                                  .alike = memory_.Alike()});
 }
 
 void Autograd::AddInput(const Tensor& tensor, Gradient gradient) {
@@ -84,7 +85,7 @@ void Autograd::AddInput(const Tensor& tensor, Gradient gradient) {
     gradient = Gradient::kNew;
   }
   if (leaf != kNothing) {
-    ++leaves_[Index(leaf)].uses;
+    ++UsesOf(leaves_[Index(leaf)]);
     // A parameter's gradient is no view of another's.
     gradient = gradient == Gradient::kSame ? Gradient::kNew : gradient;
   }
@@ -181,6 +182,13 @@ void Autograd::RecordReplay(Tensor& output, std::span<const Tensor> inputs,
 
 std::int32_t Autograd::GradientStorage(std::int32_t edge) const {
   return edge == kNothing ? kNothing : edges_[Index(edge)].gradient.storage;
+}
+
+std::int32_t& Autograd::UsesOf(Leaf& leaf) const {
+  if (leaf.uses.size() <= pass_) {
+    leaf.uses.resize(pass_ + 1);
+  }
+  return leaf.uses[pass_];
 }
 
 Tensor Autograd::TakeCollected(std::int32_t edge) {
@@ -295,6 +303,7 @@ void Autograd::Backward(std::int32_t first, const std::int32_t& action, const Re
       reached = reached || edges_[Index(node.first_output + i)].has_gradient;
     }
     node.kernel.action = action;
+    memory_.SetAlike(node.alike);
     if (reached && node.replay != kNothing) {
       RunAgain(node, replay);
     } else if (reached) {
@@ -305,12 +314,13 @@ void Autograd::Backward(std::int32_t first, const std::int32_t& action, const Re
     }
     for (std::size_t i = node.first_input; i < inputs_.size(); ++i) {
       Edge& edge = edges_[Index(inputs_[i].edge)];
-      if (edge.leaf != kNothing && --leaves_[Index(edge.leaf)].uses == 0) {
+      if (edge.leaf != kNothing && --UsesOf(leaves_[Index(edge.leaf)]) == 0) {
         Finish(leaves_[Index(edge.leaf)], edge);
       }
     }
     inputs_.resize(node.first_input);
     nodes_.pop_back();
+    memory_.SetAlike(1);
   }
 }
 

@@ -78,6 +78,8 @@ class Autograd {
 
   // The edge of a parameter that is trained.
   std::int32_t NewLeaf(GradientUse use);
+  // So many passes wait while one runs: the gradients of each are complete for themselves.
+  void SetWaiting(std::size_t passes) { pass_ = passes; }
   // The gradient that a parameter collected, if there is one; it has none from now on.
   Tensor TakeCollected(std::int32_t edge);
 
@@ -109,8 +111,9 @@ class Autograd {
   };
   struct Leaf {
     GradientUse use = GradientUse::kBorn;
-    std::int32_t uses = 0;  // by nodes that have not run
-    Tensor gradient = {};   // born
+    // By nodes of each pass that have not run: those that wait are others'.
+    std::vector<std::int32_t> uses = {};
+    Tensor gradient = {};  // born
   };
   struct NodeInput {
     std::int32_t edge = kNothing;
@@ -126,6 +129,7 @@ class Autograd {
     std::size_t first_saved = 0;
     Checked backward_bytes = 0;
     std::int32_t replay = kNothing;
+    std::int32_t alike = 1;
   };
 
   std::int32_t NewEdge(std::int32_t leaf = kNothing);
@@ -136,6 +140,7 @@ class Autograd {
   Tensor NewGradient(const Node& node, std::size_t number);
   void Run(const Node& node);
   void RunAgain(const Node& node, const Replay& replay);
+  std::int32_t& UsesOf(Leaf& leaf) const;  // by the pass that runs
   void Finish(Leaf& leaf, Edge& edge);
   void Forget(const Node& node);
   static std::size_t Index(std::int32_t number) { return static_cast<std::size_t>(number); }
@@ -143,6 +148,7 @@ class Autograd {
   Memory& memory_;
   bool sums_in_place_;
   bool recording_ = true;
+  std::size_t pass_ = 0;
   std::vector<Edge> edges_ = {};
   std::vector<Leaf> leaves_ = {};
   std::vector<Node> nodes_ = {};

@@ -189,6 +189,9 @@ class Kernels {
   // A tensor that needs no gradient: indices, masks, tables, statistics.
   Tensor Constant(const Shape& shape, const ElementType& type, const char* slot);
 
+  // What runs from now on stands for so many alike, one after the other.
+  void StandFor(std::int64_t alike) { memory_.SetAlike(static_cast<std::int32_t>(alike)); }
+
   void RequireGradient(Tensor& x) { x.edge = graph_.NewEnd(); }
 
   // Outputs of dear kernels, and of every second matrix product, are kept from now on.

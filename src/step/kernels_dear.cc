@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "step/kernels.h"
 
 namespace fourpiles {
@@ -34,6 +35,7 @@ bool Kernels::IsDearProduct(const Tensor& bias) {
 }
 
 Tensor Kernels::NextOutput(const Shape& shape) {
+  CHECK(next_output_ < outputs_.size());
   Tensor output = std::move(outputs_[next_output_++]);
   output.shape = shape;
   return output;

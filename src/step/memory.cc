@@ -19,6 +19,7 @@ Memory::Memory(Tape& tape) : tape_(tape) {
 
 void Memory::Begin(const Kernel& kernel) {
   tape_.moments.push_back(kernel);
+  tape_.moments.back().alike = alike_;
 }
 
 std::int32_t Memory::Allocate(const Shape& shape, const ElementType& type, Pile pile,
@@ -36,7 +37,7 @@ std::int32_t Memory::Allocate(const Shape& shape, const ElementType& type, Pile 
                             .bytes = Exactly(size),
                             .made = std::ssize(tape_.moments) - 1,
                             .born = std::ssize(tape_.moments) - 1,
-                            .copies = copies_,
+                            .copies = copies_ * alike_,
                             .slot = slot});
   holders_.push_back(1);
   return static_cast<std::int32_t>(tape_.storages.size() - 1);

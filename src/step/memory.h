@@ -82,6 +82,9 @@ class Memory {
 
   // Storages allocated from now on stand for so many alike.
   void SetCopies(std::int64_t copies) { copies_ = copies; }
+  // The same of kernels that run for one of so many alike: experts of a layer. Theirs multiply.
+  void SetAlike(std::int32_t alike) { alike_ = alike; }
+  std::int32_t Alike() const { return alike_; }
   void SetCopies(std::int32_t storage, std::int64_t copies) { At(storage).copies = copies; }
 
   // The tape is complete: what is still held was alive to the end.
@@ -100,6 +103,7 @@ class Memory {
   Tape& tape_;
   std::vector<std::int32_t> holders_ = {};  // by storage
   std::int64_t copies_ = 1;
+  std::int32_t alike_ = 1;
   bool closed_ = false;
   std::optional<Kernel> overflow_ = {};
 };

@@ -33,6 +33,7 @@ void Player::BeginForward(const Action& action) {
       LetGoOfSent();
       waiting_.push_back({micro_batch_, std::move(pass_), waiting_regions_, std::move(hidden_),
                           kernels_.TakeHeldInputs(), received_edge_});
+      graph_.SetWaiting(waiting_.size());
       kernels_.ForgetCasts();
       waiting_regions_ = 0;
     }
@@ -54,6 +55,7 @@ void Player::Return() {
   hidden_ = std::move(waiting.hidden);
   held_inputs_ = std::move(waiting.held_inputs);
   received_edge_ = waiting.received_edge;
+  graph_.SetWaiting(waiting_.size());
 }
 
 // The first block of a chunk that is given what the stage before put out. An embedding is not.

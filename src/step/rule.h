@@ -22,6 +22,7 @@ struct Batch {
   double expert_imbalance = 1;  // how many times their even share the rank's experts get
   // How many tokens each expert of each layer gets, where that is known; else all get the same.
   std::vector<std::vector<std::int64_t>> expert_tokens = {};
+  bool each_expert = false;  // is run for itself, though several are alike
 };
 
 // What all layers of one pass share; it is made where it is first needed.

@@ -53,7 +53,8 @@ void LlmcLayerNormRule(Stage& stage, const Operator& op) {
                              {&x, &mean, &deviation}));
 }
 
-// One kernel, however the formula is written (llmc/gelu.cuh). From level 1 on all layers write to one buffer, and the backward pass runs it again.
+// One kernel, however the formula is written (llmc/gelu.cuh). From level 1 on all layers write to
+// one buffer, and the backward pass runs it again.
 void LlmcActivationRule(Stage& stage, const Operator& op) {
   const Tensor x = stage.Take(op);
   if (stage.kernels.framework().recompute_level < 1) {

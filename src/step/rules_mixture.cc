@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "step/rules.h"
 
@@ -31,6 +32,38 @@ std::int64_t TokensOf(const Stage& stage, const Operator& op, std::int64_t exper
   const auto routed =
       std::llround(static_cast<double>(OrLargest(sent)) * stage.batch.expert_imbalance);
   return routed / op.experts + (expert < routed % op.experts ? 1 : 0);
+}
+
+// An expert that runs, and for how many alike.
+struct ExpertRun {
+  std::int64_t number = 0;
+  std::int64_t tokens = 0;
+  std::int64_t alike = 1;
+};
+
+// Those of this rank that get tokens. Of more than three that get as many, the first and the last
+// run for themselves, and one for all between: from one to the next memory grows or falls by the
+// same amount.
+std::vector<ExpertRun> ExpertRuns(const Stage& stage, const Operator& op, std::int64_t tokens) {
+  std::vector<ExpertRun> runs;
+  const std::int64_t experts = op.experts / op.expert_ranks;
+  for (std::int64_t first = 0, end = 0; first < experts; first = end) {
+    const std::int64_t chosen = TokensOf(stage, op, first, tokens);
+    end = first + 1;
+    while (end < experts && TokensOf(stage, op, end, tokens) == chosen) {
+      ++end;
+    }
+    constexpr std::int64_t kAtTheEnds = 2;
+    const std::int64_t alike = end - first;
+    const std::int64_t between =
+        stage.batch.each_expert || alike <= kAtTheEnds + 1 ? 1 : alike - kAtTheEnds;
+    for (std::int64_t number = first; chosen > 0 && number < end;) {
+      const std::int64_t stands_for = number == first + 1 ? between : 1;
+      runs.push_back({number, chosen, stands_for});
+      number += stands_for;
+    }
+  }
+  return runs;
 }
 
 // The weights of the experts that each token chooses, (tokens, chosen).
@@ -114,20 +147,19 @@ void RunExperts(Stage& stage, const Operator& op, std::size_t router_bias, Exper
   x = kernels.View(std::move(x), ShapeOf({tokens, width}));
   const Tensor weights = Route(stage, op, x, router_bias);
   Tensor output = kernels.Constant(x.shape, op.float32 ? kFloat32 : x.type, "output");
-  for (std::int64_t expert = 0; expert < op.experts / op.expert_ranks; ++expert) {
-    const std::int64_t chosen = TokensOf(stage, op, expert, tokens);
-    if (chosen == 0) {
-      continue;
-    }
+  for (const ExpertRun& expert : ExpertRuns(stage, op, tokens)) {
+    kernels.StandFor(expert.alike);
     // torch.where: two columns of one tensor.
-    const Tensor places = kernels.Constant(ShapeOf({chosen, 2}), kInt64, "tokens chosen");
-    const Tensor input = kernels.Fused(kGather, ShapeOf({chosen, width}), x.type, {{x}}, {&places});
+    const Tensor places = kernels.Constant(ShapeOf({expert.tokens, 2}), kInt64, "tokens chosen");
+    const Tensor input =
+        kernels.Fused(kGather, ShapeOf({expert.tokens, width}), x.type, {{x}}, {&places});
     const Tensor weight =
-        kernels.Fused(kGather, ShapeOf({chosen, 1}), weights.type, {{weights}}, {&places});
-    Tensor result = kernels.Multiply(run(stage, op, input, expert), weight);
+        kernels.Fused(kGather, ShapeOf({expert.tokens, 1}), weights.type, {{weights}}, {&places});
+    Tensor result = kernels.Multiply(run(stage, op, input, expert.number), weight);
     result = kernels.Cast(std::move(result), output.type);
     output = kernels.InPlace(kIndexAdd, std::move(output), result, {&result, &places});
   }
+  kernels.StandFor(1);
   stage.Put(op, kernels.View(kernels.Cast(std::move(output), x.type), whole));
 }
 

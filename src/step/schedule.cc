@@ -27,6 +27,9 @@ struct Passes {
   bool is_last = true;
 };
 
+// More passes than these are not played for themselves.
+constexpr std::int64_t kMostAlone = 32;
+
 // Those that wait while others run; each for itself, where every layer is. The first to come is the
 // last to run backward.
 std::vector<Passes> WaitingPasses(const std::vector<Chunk>& chunks, bool each) {
@@ -35,7 +38,8 @@ std::vector<Passes> WaitingPasses(const std::vector<Chunk>& chunks, bool each) {
     std::int64_t at_a_time = 1;
     for (std::int64_t left = chunk.waiting; left > 0; left -= at_a_time) {
       const bool is_first = left == chunk.waiting;
-      at_a_time = each || is_first ? 1 : left;
+      const bool is_alone = each && chunk.waiting - left < kMostAlone;
+      at_a_time = is_alone || is_first ? 1 : left;
       passes.push_back({chunk, std::ssize(passes), at_a_time, is_first});
     }
   }
@@ -109,7 +113,18 @@ class Scheduler {
     return IsNumbered(network_.blocks[static_cast<std::size_t>(action.block)]);
   }
   // What is gathered with the whole and stays to the end.
-  bool IsRoot(const Action& action) const { return !style_.gather.root_apart && !IsLayer(action); }
+  bool IsRoot(const Action& action) const {
+    return (!style_.gather.root_apart && !IsLayer(action)) || IsUsedByOthers(action);
+  }
+  // A tied embedding is there for the output layer too.
+  bool IsUsedByOthers(const Action& action) const {
+    return std::ranges::any_of(network_.blocks, [&](const Block& block) {
+      return std::ranges::any_of(block.operators, [&](const Operator& op) {
+        return std::ranges::any_of(
+            op.parameters, [&](const ParameterUse& use) { return use.block == action.block; });
+      });
+    });
+  }
 
   // After the last layer nothing is let go of that comes first in the backward pass.
   bool IsLetGo(const std::vector<Action>& layers, std::size_t number) const {

@@ -80,7 +80,7 @@ std::string MomentName(const Tape& tape, Moment moment) {
 
 bool StandsForSeveral(const Tape& tape, Moment moment) {
   const Action& action = ActionOf(tape, moment);
-  return action.layers > 1 || action.micro_batches > 1;
+  return action.layers > 1 || action.micro_batches > 1 || tape.moments[Index(moment)].alike > 1;
 }
 
 Peak PeakOf(const Tape& tape, Place place) {
@@ -210,8 +210,9 @@ void OffloadActivations(Tape& tape) {
     Storage again = storage;
     again.born = returns;
     // Of the layers that an action stands for, one is on the device at a time.
-    again.copies = 1;
-    storage.copies = 1;
+    const Action& keeps = ActionOf(tape, storage.kept);
+    again.copies /= keeps.layers * keeps.micro_batches;
+    storage.copies = again.copies;
     storage.dies = leaves;
     tape.storages.push_back(on_host);
     tape.storages.push_back(again);

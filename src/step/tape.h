@@ -23,6 +23,7 @@ struct Kernel {
   std::int32_t action = 0;  // which of Tape::actions
   std::int32_t op = -1;     // which operator of the action's block; -1: none
   const KernelKind* kind = nullptr;
+  std::int32_t alike = 1;  // stands for so many, one after the other: of experts
 };
 
 struct Tape {
