@@ -317,7 +317,7 @@ class StageCutter {
       if (ends && chunk + 1 == chunks.size()) {
         AddOthers(true);
       }
-      stage_.chunks.push_back({first, stage_.network.blocks.size()});
+      stage_.chunks.emplace_back(first, stage_.network.blocks.size());
     }
     AddTied();
     return std::move(stage_);

@@ -141,6 +141,10 @@ Result<void> SetImplementation(RunSettings& typed) {
   if (!TakeOr(typed, "@fusion", "").empty()) {
     implementation += "-separate-gradients";
   }
+  // Other programs are described with the sharding that they had.
+  if (!TakeOr(typed, "@flat", "").empty() && implementation == "pytorch") {
+    implementation = "pytorch-fsdp1";
+  }
   if (TakeOr(typed, "@compile", "").empty()) {
     return {};
   }
