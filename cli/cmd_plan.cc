@@ -121,8 +121,9 @@ Command PlanCommand() {
           .examples =
               "fourpiles plan llama-3.1-8b --device h100 --devices 8 -s 8192\n"
               "fourpiles plan llama-3.1-405b --device h100 --nodes 1024 -s 8192 "
-              "--global-batch 2048\n"
-              "fourpiles plan mixtral-8x7b --device a100 --devices 64 --tensor-parallel 8",
+              "--global-batch 2048 --tensor-parallel 8 --pipeline-parallel 16\n"
+              "fourpiles plan mixtral-8x7b --device a100 --devices 16 --tensor-parallel 4 "
+              "--pipeline-parallel 1",
           .options = PlanOptions(),
           .run = AnswerPlan};
 }

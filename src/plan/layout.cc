@@ -22,37 +22,42 @@ struct StageSizes {
   std::int64_t last = 0;
 };
 
-// As asked for; else even, or with one layer fewer where the output layer stands, or there and
-// where the embedding stands (Megatron-LM, account_for_embedding_in_pipeline_split,
-// account_for_loss_in_pipeline_split; Grattafiori et al. 2024, arXiv 2407.21783, section 3.3.2).
-std::optional<StageSizes> SizesOf(const Layout& layout, std::int64_t layers) {
-  const std::int64_t stages = layout.pipeline;
-  if (stages == 1) {
-    return StageSizes{layers, 0, 0};
+// As asked for; the other stages divide the rest.
+std::optional<StageSizes> GivenSizes(const Layout& layout, std::int64_t layers) {
+  const std::int64_t first = layout.first_stage_layers.value_or(0);
+  const std::int64_t last = layout.last_stage_layers.value_or(0);
+  const std::int64_t others =
+      layout.pipeline - (layout.first_stage_layers ? 1 : 0) - (layout.last_stage_layers ? 1 : 0);
+  const std::int64_t rest = layers - first - last;
+  const bool divides = others == 0 ? rest == 0 : rest % others == 0;
+  if (rest < 0 || !divides) {
+    return std::nullopt;
   }
-  std::vector<StageSizes> fewer = {{0, 0, 0}, {0, 0, 1}, {1, 0, 1}};
-  if (layout.first_stage_layers || layout.last_stage_layers) {
-    fewer.clear();
-    const std::int64_t given =
-        layout.first_stage_layers.value_or(0) + layout.last_stage_layers.value_or(0);
-    const std::int64_t others =
-        stages - (layout.first_stage_layers ? 1 : 0) - (layout.last_stage_layers ? 1 : 0);
-    const std::int64_t rest = layers - given;
-    if (rest < 0 || (others == 0 ? rest > 0 : rest % others != 0)) {
-      return std::nullopt;
-    }
-    const std::int64_t middle = others == 0 ? 0 : rest / others;
-    return StageSizes{layout.first_stage_layers.value_or(middle), middle,
-                      layout.last_stage_layers.value_or(middle)};
-  }
-  for (const StageSizes& less : fewer) {
-    const std::int64_t slots = layers + less.first + less.last;
-    if (slots % stages == 0 && slots / stages > std::max(less.first, less.last)) {
+  const std::int64_t middle = others == 0 ? 0 : rest / others;
+  return StageSizes{layout.first_stage_layers.value_or(middle), middle,
+                    layout.last_stage_layers.value_or(middle)};
+}
+
+// Even, or with one layer fewer where the output layer stands, or there and where the embedding
+// stands (Megatron-LM, account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split;
+// Grattafiori et al. 2024, arXiv 2407.21783, section 3.3.2).
+std::optional<StageSizes> EvenSizes(std::int64_t stages, std::int64_t layers) {
+  for (const StageSizes& fewer : {StageSizes{0, 0, 0}, StageSizes{0, 0, 1}, StageSizes{1, 0, 1}}) {
+    const std::int64_t slots = layers + fewer.first + fewer.last;
+    if (slots % stages == 0 && slots / stages > fewer.last) {
       const std::int64_t size = slots / stages;
-      return StageSizes{size - less.first, size, size - less.last};
+      return StageSizes{size - fewer.first, size, size - fewer.last};
     }
   }
   return std::nullopt;
+}
+
+std::optional<StageSizes> SizesOf(const Layout& layout, std::int64_t layers) {
+  if (layout.pipeline == 1) {
+    return StageSizes{layers, 0, 0};
+  }
+  return layout.first_stage_layers || layout.last_stage_layers ? GivenSizes(layout, layers)
+                                                               : EvenSizes(layout.pipeline, layers);
 }
 
 // Chunks are alike but for the first of the first stage and the last of the last.
@@ -183,31 +188,14 @@ Result<void> CheckExperts(const Layout& layout, const Network& network) {
                        .found = fmt::format("experts over {} × {} of {} ranks of a stage",
                                             layout.expert, layout.expert_tensor, ranks),
                        .expected = "expected a divisor of data × context parallel ranks",
-                       .hint = fmt::format("divisors of {} are {}", groups, Listed(groups))});
+                       .hint = layout.expert_tensor > 1
+                                   ? "--expert-tensor-parallel 1 leaves every expert whole"
+                                   : fmt::format("divisors of {} are {}", groups, Listed(groups))});
   }
   return {};
 }
 
-Result<void> CheckPipeline(const Layout& layout, const Network& network) {
-  if (layout.pipeline == 1 && layout.chunks > 1) {
-    return WrongUsage({.where = "--virtual-pipeline",
-                       .found = "chunks of layers without a pipeline",
-                       .expected = "expected --pipeline-parallel",
-                       .hint = "--pipeline-parallel 4 --virtual-pipeline 2"});
-  }
-  if (layout.pipeline == 1) {
-    return {};
-  }
-  if (!OperatorsAreKnown(network) || !network.num_hidden_layers) {
-    return WrongUsage({.where = "--pipeline-parallel",
-                       .found = "what the layers compute is not known",
-                       .expected = "expected a model whose layers are known",
-                       .hint = "a catalogue id or a config.json"});
-  }
-  if (!StageLayers(layout, *network.num_hidden_layers).empty()) {
-    return {};
-  }
-  const std::int64_t layers = *network.num_hidden_layers;
+tl::unexpected<Error> RefuseStages(const Layout& layout, std::int64_t layers) {
   if (layout.first_stage_layers || layout.last_stage_layers) {
     return WrongUsage(
         {.where = layout.first_stage_layers ? "--first-stage-layers" : "--last-stage-layers",
@@ -234,6 +222,28 @@ Result<void> CheckPipeline(const Layout& layout, const Network& network) {
                        ? "expected fewer chunks"
                        : fmt::format("expected one of {} stages", fmt::join(stages, ", ")),
        .hint = "--first-stage-layers and --last-stage-layers say what the ends have"});
+}
+
+Result<void> CheckPipeline(const Layout& layout, const Network& network) {
+  if (layout.pipeline == 1 && layout.chunks > 1) {
+    return WrongUsage({.where = "--virtual-pipeline",
+                       .found = "chunks of layers without a pipeline",
+                       .expected = "expected --pipeline-parallel",
+                       .hint = "--pipeline-parallel 4 --virtual-pipeline 2"});
+  }
+  if (layout.pipeline == 1) {
+    return {};
+  }
+  if (!OperatorsAreKnown(network) || !network.num_hidden_layers) {
+    return WrongUsage({.where = "--pipeline-parallel",
+                       .found = "what the layers compute is not known",
+                       .expected = "expected a model whose layers are known",
+                       .hint = "a catalogue id or a config.json"});
+  }
+  if (!StageLayers(layout, *network.num_hidden_layers).empty()) {
+    return {};
+  }
+  return RefuseStages(layout, *network.num_hidden_layers);
 }
 
 Result<void> CheckTogether(const Layout& layout) {
