@@ -139,17 +139,28 @@ class Chooser {
     }
   }
 
+  // The one that was asked for, where it goes with the rest.
+  std::vector<Layout> GivenSharding(Layout layout) const {
+    const bool is_hybrid = layout.fsdp && layout.fsdp_ranks < DataRanks(training_.layout);
+    layout.fsdp_ranks = is_hybrid ? layout.fsdp_ranks : DataRanks(layout);
+    const bool goes = DataRanks(layout) % layout.fsdp_ranks == 0;
+    const bool known = layout.zero < 2 || layout.pipeline == 1;
+    return goes && known ? std::vector<Layout>{layout} : std::vector<Layout>();
+  }
+
+  // Beside a pipeline DeepSpeed shards the states alone.
+  static int MostZero(const Layout& layout) {
+    const int most = layout.pipeline == 1 ? 3 : 1;
+    return DataRanks(layout) == 1 ? 0 : most;
+  }
+
   std::vector<Layout> Shardings(Layout layout) const {
     if (fixed_.sharding) {
-      const bool is_hybrid = layout.fsdp && layout.fsdp_ranks < DataRanks(training_.layout);
-      layout.fsdp_ranks = is_hybrid ? layout.fsdp_ranks : DataRanks(layout);
-      const bool goes = DataRanks(layout) % layout.fsdp_ranks == 0;
-      const bool known = layout.zero < 2 || layout.pipeline == 1;
-      return goes && known ? std::vector<Layout>{layout} : std::vector<Layout>();
+      return GivenSharding(layout);
     }
     std::vector<Layout> all;
     const std::int64_t ranks = DataRanks(layout);
-    for (int zero = 0; zero <= (ranks == 1 ? 0 : layout.pipeline == 1 ? 3 : 1); ++zero) {
+    for (int zero = 0; zero <= MostZero(layout); ++zero) {
       layout.zero = zero;
       all.push_back(layout);
     }
@@ -247,10 +258,10 @@ Result<FixedChoices> ReadFixedChoices(const Settings& settings) {
   fixed.sharding = reader.Flag("zero") || reader.Flag("fsdp");
   fixed.recompute = reader.Flag("recompute");
   if (reader.Flag("pipeline-schedule")) {
-    static const std::array<std::string_view, 3> kSchedules = {
+    const std::array<std::string_view, 3> schedules = {
         Name(PipelineSchedule::kOneForwardOneBackward), Name(PipelineSchedule::kGPipe),
         Name(PipelineSchedule::kZeroBubble)};
-    TRY(const std::size_t schedule, reader.Word("pipeline-schedule", kSchedules, 0));
+    TRY(const std::size_t schedule, reader.Word("pipeline-schedule", schedules, 0));
     fixed.schedule = static_cast<PipelineSchedule>(schedule);
   }
   return fixed;

@@ -67,10 +67,10 @@ Result<void> ReadPipeline(SettingReader& reader, Layout& layout) {
     }
     return {};
   }
-  static const std::array<std::string_view, 3> kSchedules = {
-      Name(PipelineSchedule::kOneForwardOneBackward), Name(PipelineSchedule::kGPipe),
-      Name(PipelineSchedule::kZeroBubble)};
-  TRY(const std::size_t schedule, reader.Word("pipeline-schedule", kSchedules, 0));
+  const std::array<std::string_view, 3> schedules = {Name(PipelineSchedule::kOneForwardOneBackward),
+                                                     Name(PipelineSchedule::kGPipe),
+                                                     Name(PipelineSchedule::kZeroBubble)};
+  TRY(const std::size_t schedule, reader.Word("pipeline-schedule", schedules, 0));
   layout.schedule = static_cast<PipelineSchedule>(schedule);
   if (layout.chunks > 1 && layout.schedule != PipelineSchedule::kOneForwardOneBackward) {
     return WrongUsage({.where = reader.Find("virtual-pipeline")->where,

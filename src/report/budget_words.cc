@@ -299,7 +299,7 @@ std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {
   if (!budget.verdict) {
     return "";
   }
-  if (const std::string host = HostVerdict(budget, style); !host.empty()) {
+  if (std::string host = HostVerdict(budget, style); !host.empty()) {
     return host;
   }
   const std::string amount = PrintBytes(
