@@ -22,11 +22,11 @@ std::string OrDash(const std::string& words) {
 
 // Columns that say something: those of which every row says 1 are left out.
 struct Column {
-  std::string heading;
+  std::string_view heading;
   std::string (*of)(const LayoutPlan& plan);
   bool always = false;
 };
-const Column kColumns[] = {
+constexpr Column kColumns[] = {
     {"tensor", [](const LayoutPlan& p) { return fmt::to_string(p.job.training.layout.tensor); },
      true},
     {"pipeline", [](const LayoutPlan& p) { return fmt::to_string(p.job.training.layout.pipeline); },
@@ -58,13 +58,30 @@ bool HasOtherThanOne(const PlanAnswer& answer, const Column& column) {
          });
 }
 
+std::vector<std::string> RowOf(const PlanAnswer& answer, const LayoutPlan& plan, std::size_t number,
+                               const BudgetStyle& style) {
+  const std::string_view of_front = plan.verdict == Fit::kTight ? "tight" : "";
+  std::vector<std::string> row = {fmt::to_string(number),
+                                  std::string(plan.on_front ? of_front : "not on the front")};
+  for (const Column& column : kColumns) {
+    if (HasOtherThanOne(answer, column)) {
+      row.push_back(column.of(plan));
+    }
+  }
+  row.push_back(PrintBytes(plan.total.expected, style.unit));
+  row.push_back(PrintBytes(plan.headroom, style.unit));
+  row.push_back(TimesText(answer, plan));
+  row.push_back(answer.reading.is_known ? fmt::format("{:.1f} %", plan.utilization * 100) : "-");
+  return row;
+}
+
 std::string TableText(const PlanAnswer& answer, const BudgetStyle& style) {
   std::vector<std::vector<std::string>> rows = {{"", ""}};
   std::vector<std::size_t> right;
   for (const Column& column : kColumns) {
     if (HasOtherThanOne(answer, column)) {
       right.push_back(rows[0].size());
-      rows[0].push_back(column.heading);
+      rows[0].emplace_back(column.heading);
     }
   }
   for (const char* const heading : {"in all", "to spare", "a step", "MFU"}) {
@@ -73,19 +90,7 @@ std::string TableText(const PlanAnswer& answer, const BudgetStyle& style) {
   }
   rows.reserve(answer.plans.size() + 1);
   for (const LayoutPlan& plan : answer.plans) {
-    std::vector<std::string> row = {
-        fmt::to_string(rows.size()),
-        plan.on_front ? plan.verdict == Fit::kTight ? "tight" : "" : "not on the front"};
-    for (const Column& column : kColumns) {
-      if (HasOtherThanOne(answer, column)) {
-        row.push_back(column.of(plan));
-      }
-    }
-    row.push_back(PrintBytes(plan.total.expected, style.unit));
-    row.push_back(PrintBytes(plan.headroom, style.unit));
-    row.push_back(TimesText(answer, plan));
-    row.push_back(answer.reading.is_known ? fmt::format("{:.1f} %", plan.utilization * 100) : "-");
-    rows.push_back(std::move(row));
+    rows.push_back(RowOf(answer, plan, rows.size(), style));
   }
   return InColumns(rows, {.indent = "  ", .right = std::move(right)});
 }
