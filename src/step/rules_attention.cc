@@ -220,6 +220,7 @@ struct AttentionInputs {
 
 // One kernel that never has the scores in memory; it writes heads inside a token.
 // Autocast casts what comes in (torch.amp, autocast op reference: scaled_dot_product_attention).
+// NOLINTNEXTLINE(performance-unnecessary-value-param): given up by the caller
 void Flash(Stage& stage, const Operator& op, AttentionInputs inputs, const Tensor& mask) {
   auto& [q, k, v] = inputs;
   const AttentionSizes sizes = SizesOf(op, q);
