@@ -10,7 +10,8 @@
 
 namespace fourpiles {
 
-// As the implementation builds it for so many tensor-parallel ranks. Error: what keeps the shapes from being expressed.
+// As the implementation builds it for so many tensor-parallel ranks. Error: what keeps the shapes
+// from being expressed.
 Result<Network> NetworkOfRun(const Fields& row, const std::string& implementation,
                              std::int64_t tensor);
 

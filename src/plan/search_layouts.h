@@ -1,8 +1,8 @@
 #pragma once
 
 // Which settings and layouts of a job fit its devices, and which of those are worth choosing: each
-// saves at least a hundredth of the device's memory against every faster one that fits. Memory is exactly that of PlayedBudget; time is an
-// estimate (step_time.h).
+// saves at least a hundredth of the device's memory against every faster one that fits. Memory is
+// exactly that of PlayedBudget; time is an estimate (step_time.h).
 
 #include <cstdint>
 #include <optional>

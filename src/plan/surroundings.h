@@ -38,8 +38,8 @@ struct Surrounding {
   std::vector<std::string> architectures = {};         // of devices that have it; none: all …
   std::vector<std::string> except_architectures = {};  // … but these
   std::vector<std::string> vendors = {"NVIDIA"};
-  std::vector<std::string> implementations = {};       // that have it, with all variants; none: all
-  bool once = false;                                   // not for each thread
+  std::vector<std::string> implementations = {};  // that have it, with all variants; none: all
+  bool once = false;                              // not for each thread
   std::int64_t least_devices = 1;
   SurroundingEach each = SurroundingEach::kProcess;
   Band bytes = {};
