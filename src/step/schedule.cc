@@ -46,11 +46,26 @@ std::vector<Passes> WaitingPasses(const std::vector<Chunk>& chunks, bool each) {
   return passes;
 }
 
+// Blocks whose parameters another block uses.
+std::vector<bool> SharedBlocks(const Network& network) {
+  std::vector<bool> shared(network.blocks.size());
+  for (const Block& block : network.blocks) {
+    for (const Operator& op : block.operators) {
+      for (const ParameterUse& use : op.parameters) {
+        if (use.block >= 0) {
+          shared[static_cast<std::size_t>(use.block)] = true;
+        }
+      }
+    }
+  }
+  return shared;
+}
+
 // Puts together the passes of one rank.
 class Scheduler {
  public:
   Scheduler(const Network& network, const ScheduleStyle& style)
-      : network_(network), style_(style) {}
+      : network_(network), style_(style), shared_(SharedBlocks(network)) {}
 
   void Forward(const Passes& passes) {
     const std::vector<Action> layers = Layers(passes);
@@ -118,12 +133,7 @@ class Scheduler {
   }
   // A tied embedding is there for the output layer too.
   bool IsUsedByOthers(const Action& action) const {
-    return std::ranges::any_of(network_.blocks, [&](const Block& block) {
-      return std::ranges::any_of(block.operators, [&](const Operator& op) {
-        return std::ranges::any_of(
-            op.parameters, [&](const ParameterUse& use) { return use.block == action.block; });
-      });
-    });
+    return shared_[static_cast<std::size_t>(action.block)];
   }
 
   // After the last layer nothing is let go of that comes first in the backward pass.
@@ -189,6 +199,7 @@ class Scheduler {
 
   const Network& network_;
   const ScheduleStyle& style_;
+  std::vector<bool> shared_;  // by block
   std::vector<Action> actions_ = {};
 };
 
