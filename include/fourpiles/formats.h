@@ -1,112 +1,22 @@
 #pragma once
 
-// Number formats: what each can hold, and the code that a value gets.
+// Number formats, in one include: the record of each and the code that a value gets
+// (number_format.h), formats whose elements share scales (block_format.h), and both over arrays, at
+// the speed of memory (arrays.h).
 //
-//   Result<NumberFormat> half = FindFormat("fp16");
-//   Encoded code = Encode(70000.0, *half);      // code 0x7c00, status kOverflow
-//   double value = Decode(code.code, *half);    // infinity
+//   #include <cstdio>
+//   #include <vector>
+//   #include <fourpiles/formats.h>
 //
-// A format is one record, and everything else about it follows from the record. The value of a code
-// with sign s, exponent field e and fraction field m is, with M fraction bits,
-//   e = 0: (-1)^s × 2^(1 − bias) × m / 2^M        a subnormal, or zero
-//   else:  (-1)^s × 2^(e − bias) × (1 + m / 2^M)
-// except for the codes that `specials` sets aside (IEEE 754-2019 §3.4; OCP OFP8 1.0 §5; ml_dtypes).
+//   int main() {
+//     const auto e4m3 = fourpiles::FindFormat("e4m3").value();
+//     const std::vector<float> weights = {0.1F, -3.0F, 1e-4F, 500.0F};
+//     std::vector<float> rounded(weights.size());
+//     const auto lost = fourpiles::RoundArray(weights, e4m3, {}, rounded);
+//     std::printf("%lld of %lld underflow, SQNR %.1f dB\n",
+//                 lost.underflow, lost.count, SignalToNoise(lost));
+//   }
 
-#include <cstdint>
-#include <span>
-#include <string_view>
-#include <vector>
-
-#include "fourpiles/result.h"
-
-namespace fourpiles {
-
-// Which codes are no numbers.
-enum class Specials {
-  kIeee,       // exponent field all ones: infinity, NaN
-  kNanAtTop,   // "fn": exponent and fraction all ones are NaN; no infinity
-  kNanAtZero,  // "fnuz": the code of −0 is NaN; no infinity, no −0
-  kNone,       // every code is a number
-};
-
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the fields stand as a table row reads
-struct NumberFormat {
-  std::string_view name = {};     // as ml_dtypes and PyTorch name it
-  std::string_view aliases = {};  // other names, separated by a space; the case does not matter
-  bool has_sign = true;
-  int exponent_bits = 0;
-  int fraction_bits = 0;
-  int bias = 0;
-  Specials specials = Specials::kIeee;
-  bool has_subnormals = true;    // false: exponent field 0 is an ordinary binade, without a zero
-  std::string_view source = {};  // the document that defines it
-  int unused_bits = 0;           // of a code in memory: tfloat32 takes 32 bits, 13 of them unused
-};
-
-// What to do with a value beyond the largest finite one.
-enum class Overflow {
-  kIeee,      // infinity, else NaN, else the largest
-  kSaturate,  // the largest, for infinities too
-  kNan,       // NaN, else the largest
-};
-
-// What happened to a value: the first of these that holds.
-enum class RoundingStatus {
-  kNan,        // the result, or the input, is NaN
-  kOverflow,   // a finite input became infinite
-  kSaturated,  // the input was beyond the largest value and became it
-  kUnderflow,  // an input other than zero became zero
-  kSubnormal,  // the result has fewer bits than a normal number
-  kRounded,    // the result differs from the input
-  kExact,
-};
-
-struct Encoded {
-  std::uint64_t code = 0;
-  RoundingStatus status = RoundingStatus::kExact;
-  bool exact = true;  // the value of the code is the input
-};
-
-// Every named format, widest first.
-std::span<const NumberFormat> Formats();
-
-// The format of that name or alias, or of a free pair: "eXmY" (IEEE-like, X from 2 to 11, Y from 1
-// to 52) or "eXmYfn" (no infinity, one NaN, X from 2 to 10, Y from 0 to 52). A pair that is an
-// alias is the alias. Error: an unknown name, with the nearest known one; `where` names its place.
-Result<NumberFormat> FindFormat(std::string_view name, std::string_view where = "format");
-
-// The other names of a format, one by one.
-std::vector<std::string_view> AliasesOf(const NumberFormat& format);
-
-// The code nearest to the value, ties to the even code (IEEE 754-2019 §4.3.1): one rounding, exact
-// for every double and so for every float. Where a format has no NaN, a NaN gets the code of −0 and
-// a negative one that of 0, as in ml_dtypes. Where it has no sign, negative values and infinity are
-// NaN and zero is the smallest value.
-Encoded Encode(double value, const NumberFormat& format, Overflow overflow = Overflow::kIeee);
-
-// The value of a code, exactly. Bits above the format's width are ignored.
-double Decode(std::uint64_t code, const NumberFormat& format);
-
-// The nearest value of the format: Decode(Encode(value)).
-double Round(double value, const NumberFormat& format, Overflow overflow = Overflow::kIeee);
-
-// --- Facts, computed from the record ---
-
-int Bits(const NumberFormat& format);                 // of one code
-int StorageBits(const NumberFormat& format);          // that one code takes in memory
-double Largest(const NumberFormat& format);           // finite
-double SmallestNormal(const NumberFormat& format);    // positive
-double SmallestPositive(const NumberFormat& format);  // the smallest subnormal, where there are any
-double StepNearOne(const NumberFormat& format);       // from 1.0 to the next value, 2^−M
-double OverflowThreshold(
-    const NumberFormat& format);  // nearest-even rounds past Largest() from here
-bool ThresholdOverflows(
-    const NumberFormat& format);                 // the threshold itself, a tie, rounds past too
-std::uint64_t Nans(const NumberFormat& format);  // how many codes are NaN
-std::uint64_t Infinities(const NumberFormat& format);  // how many codes are infinite
-double DecimalDigits(const NumberFormat& format);      // (M + 1) × log10(2)
-
-std::string_view Name(RoundingStatus status);  // "overflow", …
-std::string_view Name(Overflow overflow);      // "ieee", "saturate", "nan"
-
-}  // namespace fourpiles
+#include "fourpiles/arrays.h"
+#include "fourpiles/block_format.h"
+#include "fourpiles/number_format.h"
