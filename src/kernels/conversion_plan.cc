@@ -1,0 +1,124 @@
+#include "kernels/conversion_plan.h"
+
+#include <bit>
+#include <cmath>
+
+#include "formats/codes.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr int kFloatFraction = 23;
+constexpr int kFloatBias = 127;
+
+std::uint32_t Low32(std::uint64_t code) {
+  return static_cast<std::uint32_t>(code);
+}
+
+std::uint32_t MagnitudeOf(double value) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(std::abs(value)));
+}
+
+bool SharesExponents(const NumberFormat& format) {
+  return format.bias == kFloatBias;
+}
+
+bool IsHalf(const NumberFormat& format) {
+  return format.exponent_bits == 5 && format.fraction_bits == 10 && format.bias == 15 &&
+         format.specials == Specials::kIeee;
+}
+
+void PlanDirections(EncodePlan& plan, RoundingMode rounding) {
+  constexpr std::uint32_t kAlways = 0xffffffff;  // carries unless nothing was cut off
+  constexpr std::uint32_t kHalf = 0x80000000;
+  switch (rounding) {
+    case RoundingMode::kNearestEven:
+      plan.addend_positive = plan.addend_negative = kHalf - 1;
+      plan.addend_odd = 1;
+      break;
+    case RoundingMode::kNearestAway:
+      plan.addend_positive = plan.addend_negative = kHalf;
+      break;
+    case RoundingMode::kUp:
+      plan.addend_positive = kAlways;
+      break;
+    case RoundingMode::kDown:
+      plan.addend_negative = kAlways;
+      break;
+    case RoundingMode::kToOdd:
+      plan.to_odd = true;
+      break;
+    case RoundingMode::kStochastic:
+      plan.stochastic = true;
+      break;
+    case RoundingMode::kTowardZero:
+      break;
+  }
+}
+
+}  // namespace
+
+bool HasPlan(const NumberFormat& format) {
+  return format.has_sign && format.has_subnormals && format.fraction_bits >= 1 &&
+         format.fraction_bits < kFloatFraction && HighestExponent(format) <= kFloatBias &&
+         LowestExponent(format) - format.fraction_bits >= -149 && format.bias <= kFloatBias;
+}
+
+EncodePlan PlanEncode(const NumberFormat& format, const Conversion& conversion,
+                      const NumberFormat& source) {
+  EncodePlan plan;
+  const int fraction = format.fraction_bits;
+  plan.is_nearest_even = conversion.rounding == RoundingMode::kNearestEven &&
+                         conversion.subnormals == Subnormals::kKept;
+  plan.is_ieee_half = plan.is_nearest_even && IsHalf(format) &&
+                      conversion.overflow == Overflow::kIeee &&
+                      conversion.infinities == Overflow::kIeee;
+  plan.shift = kFloatFraction - fraction;
+  plan.rebias = static_cast<std::uint32_t>(kFloatBias - format.bias) << fraction;
+  if (!SharesExponents(format)) {
+    plan.smallest_normal = MagnitudeOf(SmallestNormal(format));
+    plan.subnormal_anchor =
+        std::ldexp(1.0F, kFloatFraction + LowestExponent(format) - fraction);
+  }
+  plan.exponent_offset = format.bias - kFloatBias;
+  plan.fraction_bits = fraction;
+  PlanDirections(plan, conversion.rounding);
+  plan.smallest_normal_code = Low32(SmallestNormalCode(format));
+  if (conversion.subnormals == Subnormals::kFlushedOnInput) {
+    plan.flush_input_below = MagnitudeOf(SmallestNormal(source));
+  } else if (conversion.subnormals == Subnormals::kFlushedOnOutput) {
+    plan.flush_output_below = plan.smallest_normal_code;
+  }
+  const double huge = std::ldexp(1.0, 200);  // past every such format, by more than any rounding
+  plan.largest = Low32(LargestCode(format));
+  plan.overflow_positive = Low32(Encode(huge, format, conversion).code);
+  plan.overflow_negative = Low32(Encode(-huge, format, conversion).code);
+  plan.infinity_positive = Low32(Encode(HUGE_VAL, format, conversion).code);
+  plan.infinity_negative = Low32(Encode(-HUGE_VAL, format, conversion).code);
+  plan.nan_positive = Low32(Encode(std::nan(""), format, conversion).code);
+  plan.nan_negative = Low32(Encode(-std::nan(""), format, conversion).code);
+  plan.sign_shift = 31 - MagnitudeBits(format);
+  plan.has_negative_zero = HasNegativeZero(format);
+  return plan;
+}
+
+DecodePlan PlanDecode(const NumberFormat& format) {
+  DecodePlan plan;
+  plan.is_ieee_half = IsHalf(format);
+  plan.shift = kFloatFraction - format.fraction_bits;
+  plan.rebias = static_cast<std::uint32_t>(kFloatBias - format.bias) << kFloatFraction;
+  if (!SharesExponents(format)) {
+    plan.smallest_normal_code = Low32(SmallestNormalCode(format));
+    plan.subnormal_step = static_cast<float>(SmallestPositive(format));
+  }
+  plan.magnitude_mask = Low32(MagnitudeMask(format));
+  plan.largest = Low32(LargestCode(format));
+  plan.nan_is_negative_zero = IsNanCode(SignCode(true, format), format);
+  plan.has_specials = plan.nan_is_negative_zero || plan.largest < plan.magnitude_mask;
+  const bool has_infinity = Infinities(format) > 0;
+  plan.infinity = has_infinity ? plan.largest + 1 : plan.magnitude_mask + 1;
+  plan.sign_shift = 31 - MagnitudeBits(format);
+  return plan;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,327 @@
+// float32 to a format and back, alone and with statistics.
+
+#include <cstring>
+
+#include "kernels/array_tasks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/round_kernels.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "kernels/rounding-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fourpiles::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR  // not called: see HasVectors
+void RoundFloats(const RoundTask& /*task*/, const EncodePlan& /*encode*/,
+                 const DecodePlan& /*decode*/) {}
+RoundingStatistics RoundAndCount(const RoundTask& /*task*/, const EncodePlan& /*encode*/,
+                                 const DecodePlan& /*decode*/) {
+  return {};
+}
+#else
+
+constexpr std::size_t kLanes = HWY_LANES(float);
+
+HWY_INLINE CodeVector RandomAt(const std::uint32_t* random) {
+  return random == nullptr ? hn::Zero(Codes32()) : hn::BitCast(Codes32(), hn::LoadU(Bits32(), random));
+}
+
+// --- Without statistics ---
+
+template <class Rounder>
+struct RoundVector {
+  const EncodePlan& encode;
+  const DecodePlan& decode;
+  Rounder rounder;
+  HWY_INLINE FloatVector operator()(const float* from, const std::uint32_t* random) const {
+    const CodeVector bits = hn::BitCast(Codes32(), hn::LoadU(Floats(), from));
+    return DecodeVector(rounder(bits, RandomAt(random), encode).code, decode);
+  }
+};
+
+template <class Round>
+HWY_NOINLINE void RoundPart(const RoundTask& task, std::size_t first, std::size_t count,
+                            const Round& round) {
+  HWY_ALIGN float values[kLanes] = {};
+  HWY_ALIGN std::uint32_t random[kLanes] = {};
+  std::memcpy(values, task.values + first, count * sizeof(float));
+  if (task.random != nullptr) {
+    std::memcpy(random, task.random + first, count * sizeof(std::uint32_t));
+  }
+  hn::Store(round(values, random), Floats(), values);
+  std::memcpy(task.rounded + first, values, count * sizeof(float));
+}
+
+template <class Round>
+void RoundAll(const RoundTask& task, const Round& round) {
+  const Floats df;
+  const auto address = reinterpret_cast<std::uintptr_t>(task.rounded);
+  const bool streams = task.streams && address % sizeof(float) == 0;
+  const std::size_t misplaced = address % sizeof(FloatVector) / sizeof(float);
+  std::size_t i = streams && misplaced > 0 ? kLanes - misplaced : 0;
+  i = i < task.count ? i : task.count;
+  if (i > 0) {
+    RoundPart(task, 0, i, round);
+  }
+  const auto random_at = [&](std::size_t at) {
+    return task.random == nullptr ? nullptr : task.random + at;
+  };
+  if (streams) {
+    for (; i + kLanes <= task.count; i += kLanes) {
+      hn::Stream(round(task.values + i, random_at(i)), df, task.rounded + i);
+    }
+    hwy::FlushStream();
+  }
+  for (; i + kLanes <= task.count; i += kLanes) {
+    hn::StoreU(round(task.values + i, random_at(i)), df, task.rounded + i);
+  }
+  if (i < task.count) {
+    RoundPart(task, i, task.count - i, round);
+  }
+}
+
+void RoundFloats(const RoundTask& task, const EncodePlan& encode, const DecodePlan& decode) {
+  if (encode.is_nearest_even) {
+    return RoundAll(task, RoundVector<NearestEven>{encode, decode, {}});
+  }
+  RoundAll(task, RoundVector<AnyRounding>{encode, decode, {hn::Zero(Codes32())}});
+}
+
+// --- With statistics ---
+
+// Eight partial sums, element i of a block in the sum i % 8, whatever the vector's width: so every
+// instruction set adds the same numbers in the same order.
+constexpr std::size_t kPartialSums = 8;
+using Doubles = hn::CappedTag<double, kPartialSums>;
+constexpr std::size_t kDoubles = HWY_LANES(double) < kPartialSums ? HWY_LANES(double) : kPartialSums;
+constexpr std::size_t kSumVectors = kPartialSums / kDoubles;
+using DoubleVector = hn::Vec<Doubles>;
+
+struct PartialSums {
+  DoubleVector squares[kSumVectors];
+  DoubleVector errors[kSumVectors];
+  DoubleVector rounded[kSumVectors];
+  DoubleVector products[kSumVectors];
+};
+
+HWY_INLINE void Clear(PartialSums& sums) {
+  for (std::size_t i = 0; i < kSumVectors; ++i) {
+    sums.squares[i] = sums.errors[i] = sums.rounded[i] = sums.products[i] = hn::Zero(Doubles());
+  }
+}
+
+HWY_INLINE void Add(PartialSums& sums, std::size_t i, DoubleVector x, DoubleVector r) {
+  const DoubleVector error = hn::Sub(r, x);
+  // A product and a sum, each rounded: a fused one would be another number.
+  sums.squares[i] = hn::Add(sums.squares[i], hn::Mul(x, x));
+  sums.errors[i] = hn::Add(sums.errors[i], hn::Mul(error, error));
+  sums.rounded[i] = hn::Add(sums.rounded[i], hn::Mul(r, r));
+  sums.products[i] = hn::Add(sums.products[i], hn::Mul(x, r));
+}
+
+HWY_INLINE DoubleVector DoublesAt(const float* from) {
+  return hn::PromoteTo(Doubles(), hn::LoadU(hn::Rebind<float, Doubles>(), from));
+}
+
+// The eight partial sums as a tree: neighbours, then pairs of them.
+double Total(const DoubleVector (&partial)[kSumVectors]) {
+  HWY_ALIGN double lanes[kPartialSums];
+  for (std::size_t i = 0; i < kSumVectors; ++i) {
+    hn::Store(partial[i], Doubles(), lanes + i * kDoubles);
+  }
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+// Elements are taken in groups of whole vectors and whole sets of partial sums.
+constexpr std::size_t kCounted = kLanes < kPartialSums ? kPartialSums : kLanes;
+
+struct Counts {
+  RoundingStatistics statistics;
+  CodeVector largest;   // magnitudes of finite values
+  CodeVector smallest;  // … less one, as unsigned numbers: zero is the largest of all
+};
+
+struct Lanes {
+  CodeVector bits;
+  CodeMaskVector counted;  // not padding
+  Rounded rounded;
+  CodeVector result;       // float32 bits of the rounded values
+};
+
+HWY_INLINE std::int64_t Count(CodeMaskVector mask) {
+  return static_cast<std::int64_t>(hn::CountTrue(Codes32(), mask));
+}
+
+// Lanes with NaN or infinity, before or after, and those beyond the largest value: they are rare.
+HWY_INLINE void CountSpecials(const Lanes& lanes, RoundingStatistics& to) {
+  const Codes32 d;
+  const CodeVector infinity = hn::Set(d, kInfiniteMagnitude);
+  const CodeVector mask = hn::Set(d, kMagnitudeMask);
+  const CodeVector before = hn::And(lanes.bits, mask);
+  const CodeVector after = hn::And(lanes.result, mask);
+  const auto was_infinite = hn::And(lanes.counted, hn::Eq(before, infinity));
+  const auto was_finite = hn::And(lanes.counted, hn::Lt(before, infinity));
+  const auto is_finite = hn::Lt(after, infinity);
+  to.nan += Count(hn::And(lanes.counted, hn::Gt(before, infinity)));
+  to.infinite += Count(was_infinite);
+  to.overflow += Count(hn::AndNot(is_finite, was_finite));
+  const auto beyond = hn::Or(hn::And(was_finite, lanes.rounded.beyond), was_infinite);
+  to.saturated += Count(hn::And(beyond, is_finite));
+}
+
+HWY_INLINE void CountLanes(const Lanes& lanes, const EncodePlan& plan, Counts& counts) {
+  const Codes32 d;
+  const Floats df;
+  RoundingStatistics& to = counts.statistics;
+  const CodeVector zero = hn::Zero(d);
+  const CodeVector mask = hn::Set(d, kMagnitudeMask);
+  const CodeVector infinity = hn::Set(d, kInfiniteMagnitude);
+  const CodeVector below_infinity = hn::Set(d, kInfiniteMagnitude - 1);
+  const CodeVector above_infinity = hn::Set(d, kInfiniteMagnitude + 1);
+  const CodeVector before = hn::And(lanes.bits, mask);
+  const CodeVector after = hn::And(lanes.result, mask);
+  const auto rare = hn::Or(hn::Or(hn::Gt(before, below_infinity), hn::Gt(after, below_infinity)),
+                           lanes.rounded.beyond);
+  if (HWY_UNLIKELY(!hn::AllFalse(d, rare))) {
+    CountSpecials(lanes, to);
+  }
+  const auto number = hn::And(lanes.counted, hn::Lt(before, above_infinity));  // not NaN
+  const auto was_zero = hn::Eq(before, zero);
+  const auto is_zero = hn::Eq(after, zero);
+  to.zero += Count(hn::And(lanes.counted, was_zero));
+  to.underflow += Count(hn::And(hn::AndNot(was_zero, number), is_zero));
+  const CodeVector code = hn::And(lanes.rounded.code, SetCode(0x7fffffffU >> plan.sign_shift));
+  const auto is_small = hn::Lt(code, SetCode(plan.smallest_normal_code));
+  to.subnormal += Count(hn::And(hn::AndNot(is_zero, number), is_small));
+  const auto differs = hn::Ne(hn::BitCast(df, lanes.bits), hn::BitCast(df, lanes.result));
+  to.changed += Count(hn::And(number, hn::RebindMask(d, differs)));
+  const CodeVector finite = hn::IfThenElseZero(hn::And(lanes.counted, hn::Lt(before, infinity)), before);
+  counts.largest = hn::Max(counts.largest, finite);
+  const Bits32 du;
+  const auto less_one = hn::BitCast(du, hn::Sub(finite, hn::Set(d, 1)));
+  counts.smallest = hn::BitCast(d, hn::Min(hn::BitCast(du, counts.smallest), less_one));
+}
+
+template <class Rounder>
+struct CountGroup {
+  const EncodePlan& encode;
+  const DecodePlan& decode;
+  Rounder rounder;
+
+  // Rounds and counts kCounted values, of which the first `count` are no padding.
+  HWY_INLINE void operator()(const RoundTask& part, Counts& counts, PartialSums& sums) const {
+    const Codes32 d;
+    const CodeVector infinity = hn::Set(d, kInfiniteMagnitude);
+    const CodeVector mask = hn::Set(d, kMagnitudeMask);
+    HWY_ALIGN float finite_before[kCounted];
+    HWY_ALIGN float finite_after[kCounted];
+    for (std::size_t i = 0; i < kCounted; i += kLanes) {
+      Lanes lanes;
+      lanes.bits = hn::BitCast(d, hn::LoadU(Floats(), part.values + i));
+      const auto left = static_cast<std::int32_t>(part.count) - static_cast<std::int32_t>(i);
+      lanes.counted = hn::Lt(hn::Iota(d, 0), hn::Set(d, left));
+      lanes.rounded =
+          rounder(lanes.bits, RandomAt(part.random == nullptr ? nullptr : part.random + i), encode);
+      const FloatVector result = DecodeVector(lanes.rounded.code, decode);
+      lanes.result = hn::BitCast(d, result);
+      CountLanes(lanes, encode, counts);
+      const auto finite = hn::And(hn::Lt(hn::And(lanes.bits, mask), infinity),
+                                  hn::Lt(hn::And(lanes.result, mask), infinity));
+      hn::Store(hn::BitCast(Floats(), hn::IfThenElseZero(finite, lanes.bits)), Floats(),
+                finite_before + i);
+      hn::Store(hn::BitCast(Floats(), hn::IfThenElseZero(finite, lanes.result)), Floats(),
+                finite_after + i);
+      if (part.rounded != nullptr) {
+        hn::StoreU(result, Floats(), part.rounded + i);
+      }
+    }
+    for (std::size_t i = 0; i < kCounted; i += kDoubles) {
+      Add(sums, i / kDoubles % kSumVectors, DoublesAt(finite_before + i), DoublesAt(finite_after + i));
+    }
+  }
+};
+
+template <class Group>
+HWY_NOINLINE void CountPart(const RoundTask& task, std::size_t first, const Group& group,
+                            Counts& counts, PartialSums& sums) {
+  HWY_ALIGN float values[kCounted] = {};
+  HWY_ALIGN std::uint32_t random[kCounted] = {};
+  const std::size_t count = task.count - first;
+  std::memcpy(values, task.values + first, count * sizeof(float));
+  if (task.random != nullptr) {
+    std::memcpy(random, task.random + first, count * sizeof(std::uint32_t));
+  }
+  group({.values = values, .count = count, .random = random, .rounded = values}, counts, sums);
+  if (task.rounded != nullptr) {
+    std::memcpy(task.rounded + first, values, count * sizeof(float));
+  }
+}
+
+RoundingStatistics Merge(const Counts& counts, const PartialSums& sums, std::size_t count) {
+  RoundingStatistics statistics = counts.statistics;
+  const Bits32 du;
+  statistics.count = static_cast<std::int64_t>(count);
+  const std::int32_t largest = hn::GetLane(hn::MaxOfLanes(Codes32(), counts.largest));
+  const std::uint32_t smallest = hn::GetLane(hn::MinOfLanes(du, hn::BitCast(du, counts.smallest)));
+  std::memcpy(&statistics.largest, &largest, sizeof(float));
+  const std::uint32_t smallest_bits = smallest + 1;  // nothing but zeros: 0
+  std::memcpy(&statistics.smallest, &smallest_bits, sizeof(float));
+  statistics.sum_of_squares = Total(sums.squares);
+  statistics.sum_of_squared_errors = Total(sums.errors);
+  statistics.sum_of_rounded_squares = Total(sums.rounded);
+  statistics.sum_of_products = Total(sums.products);
+  return statistics;
+}
+
+template <class Group>
+RoundingStatistics CountAll(const RoundTask& task, const Group& group) {
+  PartialSums sums;
+  Clear(sums);
+  Counts counts{{}, hn::Zero(Codes32()), hn::Set(Codes32(), -1)};
+  std::size_t i = 0;
+  for (; i + kCounted <= task.count; i += kCounted) {
+    group({.values = task.values + i,
+           .count = kCounted,
+           .random = task.random == nullptr ? nullptr : task.random + i,
+           .rounded = task.rounded == nullptr ? nullptr : task.rounded + i},
+          counts, sums);
+  }
+  if (i < task.count) {
+    CountPart(task, i, group, counts, sums);
+  }
+  return Merge(counts, sums, task.count);
+}
+
+RoundingStatistics RoundAndCount(const RoundTask& task, const EncodePlan& encode,
+                                 const DecodePlan& decode) {
+  if (encode.is_nearest_even) {
+    return CountAll(task, CountGroup<NearestEven>{encode, decode, {}});
+  }
+  return CountAll(task, CountGroup<AnyRounding>{encode, decode, {hn::Zero(Codes32())}});
+}
+
+#endif  // HWY_SCALAR
+
+}  // namespace fourpiles::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fourpiles {
+HWY_EXPORT(RoundFloats);
+HWY_EXPORT(RoundAndCount);
+
+void RoundFloats(const RoundTask& task, const EncodePlan& encode, const DecodePlan& decode) {
+  HWY_DYNAMIC_DISPATCH(RoundFloats)(task, encode, decode);
+}
+
+RoundingStatistics RoundAndCount(const RoundTask& task, const EncodePlan& encode,
+                                 const DecodePlan& decode) {
+  return HWY_DYNAMIC_DISPATCH(RoundAndCount)(task, encode, decode);
+}
+}  // namespace fourpiles
+#endif

@@ -1,0 +1,124 @@
+#include "kernels/scalar_arrays.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "formats/codes.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr NumberFormat kFloat32 = {
+    .exponent_bits = 8, .fraction_bits = 23, .bias = 127, .specials = Specials::kIeee};
+
+double Flushed(double value, const NumberFormat& source, const Conversion& conversion) {
+  const bool flushes = conversion.subnormals == Subnormals::kFlushedOnInput;
+  return flushes ? FlushSubnormal(value, source) : value;
+}
+
+float SmallestOf(float smallest, float magnitude) {
+  return smallest == 0 || magnitude < smallest ? magnitude : smallest;
+}
+
+// Counts one value that is no NaN.
+void Count(float value, const Encoded& encoded, double result, RoundingStatistics& to) {
+  const float magnitude = std::abs(value);
+  const bool was_finite = std::isfinite(value);
+  const bool is_finite = std::isfinite(result);
+  to.infinite += was_finite ? 0 : 1;
+  to.zero += magnitude == 0 ? 1 : 0;
+  to.overflow += was_finite && !is_finite ? 1 : 0;
+  to.saturated += encoded.status == RoundingStatus::kSaturated ? 1 : 0;
+  to.underflow += magnitude != 0 && result == 0 ? 1 : 0;
+  to.subnormal += encoded.status == RoundingStatus::kSubnormal ? 1 : 0;
+  to.changed += result == static_cast<double>(value) ? 0 : 1;
+  if (was_finite) {
+    to.largest = std::max(to.largest, magnitude);
+    to.smallest = magnitude == 0 ? to.smallest : SmallestOf(to.smallest, magnitude);
+  }
+}
+
+// Sums in eight parts, element i in part i % 8, then neighbours, then pairs of them.
+class PartialSum {
+ public:
+  void Add(std::size_t i, double term) { parts_[i % parts_.size()] += term; }
+  double Total() const {
+    const auto& p = parts_;
+    return ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]));
+  }
+
+ private:
+  std::array<double, 8> parts_ = {};
+};
+
+}  // namespace
+
+std::uint64_t LoadCode(const std::byte* codes, std::size_t i, int code_bytes) {
+  const auto size = static_cast<std::size_t>(code_bytes);
+  std::uint64_t code = 0;
+  for (std::size_t byte = size; byte-- > 0;) {
+    code = code << 8 | std::to_integer<std::uint64_t>(codes[i * size + byte]);
+  }
+  return code;
+}
+
+void StoreCode(std::byte* codes, std::size_t i, int code_bytes, std::uint64_t code) {
+  const auto size = static_cast<std::size_t>(code_bytes);
+  for (std::size_t byte = 0; byte < size; ++byte) {
+    codes[i * size + byte] = static_cast<std::byte>(code >> (8 * byte));
+  }
+}
+
+void ConvertScalar(ConstCodes from, Codes to, const Conversion& conversion,
+                   const ScalarRange& range) {
+  const int from_bytes = CodeBytes(from.format);
+  const int to_bytes = CodeBytes(to.format);
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    const double value = Decode(LoadCode(from.bytes.data(), i, from_bytes), from.format);
+    const Encoded encoded = Encode(Flushed(value, from.format, conversion), to.format, conversion,
+                                   range.first_index + i);
+    StoreCode(to.bytes.data(), i, to_bytes, encoded.code);
+  }
+}
+
+RoundingStatistics RoundAndCountScalar(std::span<const float> values, const NumberFormat& format,
+                                       const Conversion& conversion, std::span<float> rounded,
+                                       std::uint64_t first_index) {
+  RoundingStatistics statistics;
+  statistics.count = static_cast<std::int64_t>(values.size());
+  PartialSum squares;
+  PartialSum errors;
+  PartialSum rounded_squares;
+  PartialSum products;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float value = values[i];
+    const Encoded encoded =
+        Encode(Flushed(value, kFloat32, conversion), format, conversion, first_index + i);
+    const auto result = static_cast<float>(Decode(encoded.code, format));
+    if (std::isnan(value)) {
+      ++statistics.nan;
+    } else {
+      Count(value, encoded, result, statistics);
+    }
+    if (std::isfinite(value) && std::isfinite(result)) {
+      const double x = value;
+      const double r = result;
+      squares.Add(i, x * x);
+      errors.Add(i, (r - x) * (r - x));
+      rounded_squares.Add(i, r * r);
+      products.Add(i, x * r);
+    }
+    if (!rounded.empty()) {
+      rounded[i] = result;
+    }
+  }
+  statistics.sum_of_squares = squares.Total();
+  statistics.sum_of_squared_errors = errors.Total();
+  statistics.sum_of_rounded_squares = rounded_squares.Total();
+  statistics.sum_of_products = products.Total();
+  return statistics;
+}
+
+}  // namespace fourpiles
