@@ -23,6 +23,9 @@ enum class Specials {
   kNanAtTop,   // "fn": exponent and fraction all ones are NaN; no infinity
   kNanAtZero,  // "fnuz": the code of −0 is NaN; no infinity, no −0
   kNone,       // every code is a number
+  // The code of −0 is NaN, without a sign the last code; the last code left on each side is
+  // infinity (IEEE P3109 draft, the "extended" formats).
+  kP3109Extended,
 };
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the fields stand as a table row reads
@@ -97,12 +100,18 @@ struct Encoded {
   bool exact = true;  // the value of the code is the input
 };
 
-// Every named format, widest first.
+// Every named format, widest first, but for those of P3109Formats().
 std::span<const NumberFormat> Formats();
 
-// The format of that name or alias, or of a free pair: "eXmY" (IEEE-like, X from 2 to 11, Y from 1
-// to 52) or "eXmYfn" (no infinity, one NaN, X from 2 to 10, Y from 0 to 52). A pair that is an
-// alias is the alias. Error: an unknown name, with the nearest known one; `where` names its place.
+// The 8-bit formats of the IEEE P3109 draft, by precision: "binary8p1se" … "binary8p8uf". The digit
+// after the p is the precision (fraction bits + 1), then come s (signed) or u (unsigned) and e
+// (extended: with infinity) or f (finite). None has a −0.
+std::span<const NumberFormat> P3109Formats();
+
+// The format of that name or alias (of P3109Formats() too), or of a free pair: "eXmY" (IEEE-like, X
+// from 2 to 11, Y from 1 to 52) or "eXmYfn" (no infinity, one NaN, X from 2 to 10, Y from 0 to 52).
+// A pair that is an alias is the alias. Error: an unknown name, with the nearest known one; `where`
+// names its place.
 Result<NumberFormat> FindFormat(std::string_view name, std::string_view where = "format");
 
 // The other names of a format, one by one.
@@ -110,7 +119,10 @@ std::vector<std::string_view> AliasesOf(const NumberFormat& format);
 
 // The code that the value gets: one rounding, exact for every double and so for every float. Where
 // a format has no NaN, a NaN gets the code of −0 and a negative one that of 0, as in ml_dtypes.
-// Where it has no sign, negative values and infinity are NaN and zero is the smallest value.
+// Where it has neither sign nor zero (float8_e8m0fnu), negative values and infinity are NaN and
+// zero is the smallest value. Where it has a zero but no sign (P3109), a negative value that does
+// not round to zero overflows: zero is what it saturates to, and what the modes that keep it from
+// growing give; else it is NaN.
 // `index` is the value's place in its array: stochastic rounding depends on it and on the seed
 // alone. Subnormals flushed on input are those of float64: FlushSubnormal first for those of
 // another.

@@ -31,6 +31,8 @@ constexpr std::uint64_t LargestCode(const NumberFormat& f) {
       return MagnitudeMask(f) - (std::uint64_t{1} << f.fraction_bits);
     case Specials::kNanAtTop:
       return MagnitudeMask(f) - 1;
+    case Specials::kP3109Extended:
+      return MagnitudeMask(f) - (f.has_sign ? 1 : 2);
     case Specials::kNanAtZero:
     case Specials::kNone:
       break;
@@ -38,12 +40,30 @@ constexpr std::uint64_t LargestCode(const NumberFormat& f) {
   return MagnitudeMask(f);
 }
 
+constexpr bool HasInfinity(const NumberFormat& f) {
+  return f.specials == Specials::kIeee || f.specials == Specials::kP3109Extended;
+}
+
+// The code of +infinity, where there is one.
+constexpr std::uint64_t InfinityCode(const NumberFormat& f) {
+  return LargestCode(f) + 1;
+}
+
+constexpr bool HasNan(const NumberFormat& f) {
+  return f.specials != Specials::kNone;
+}
+
+// Without one, the code 0 is the smallest value (float8_e8m0fnu).
+constexpr bool HasZero(const NumberFormat& f) {
+  return f.has_subnormals;
+}
+
 constexpr std::uint64_t SmallestNormalCode(const NumberFormat& f) {
   return f.has_subnormals ? std::uint64_t{1} << f.fraction_bits : 0;
 }
 
 constexpr bool HasNegativeZero(const NumberFormat& f) {
-  return f.has_sign && f.specials != Specials::kNanAtZero;
+  return f.has_sign && f.specials != Specials::kNanAtZero && f.specials != Specials::kP3109Extended;
 }
 
 // The NaN that conversion produces: quiet, and without a sign where a format has several
@@ -51,9 +71,11 @@ constexpr bool HasNegativeZero(const NumberFormat& f) {
 constexpr std::uint64_t NanCode(const NumberFormat& f) {
   switch (f.specials) {
     case Specials::kIeee:
-      return (LargestCode(f) + 1) | (std::uint64_t{1} << (f.fraction_bits - 1));
+      return InfinityCode(f) | (std::uint64_t{1} << (f.fraction_bits - 1));
     case Specials::kNanAtTop:
       return MagnitudeMask(f);
+    case Specials::kP3109Extended:
+      return f.has_sign ? SignCode(true, f) : MagnitudeMask(f);
     case Specials::kNanAtZero:
     case Specials::kNone:
       break;
@@ -64,11 +86,12 @@ constexpr std::uint64_t NanCode(const NumberFormat& f) {
 constexpr bool IsNanCode(std::uint64_t code, const NumberFormat& f) {
   switch (f.specials) {
     case Specials::kIeee:
-      return (code & MagnitudeMask(f)) > LargestCode(f) + 1;
+      return (code & MagnitudeMask(f)) > InfinityCode(f);
     case Specials::kNanAtTop:
       return (code & MagnitudeMask(f)) == MagnitudeMask(f);
     case Specials::kNanAtZero:
-      return code == SignCode(true, f);
+    case Specials::kP3109Extended:
+      return code == NanCode(f);
     case Specials::kNone:
       break;
   }

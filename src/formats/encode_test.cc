@@ -14,20 +14,6 @@
 namespace fourpiles {
 namespace {
 
-// The names in the vectors' file names, and how many codes there are.
-struct VectorFormat {
-  const char* file;
-  const char* name;
-};
-constexpr VectorFormat kVectorFormats[] = {
-    {"fp16", "float16"},       {"bf16", "bfloat16"},
-    {"e5m2", "float8_e5m2"},   {"e5m2fnuz", "float8_e5m2fnuz"},
-    {"e4m3", "float8_e4m3"},   {"e4m3fn", "float8_e4m3fn"},
-    {"e3m4", "float8_e3m4"},   {"e4m3fnuz", "float8_e4m3fnuz"},
-    {"e2m3", "float6_e2m3fn"}, {"e4m3b11fnuz", "float8_e4m3b11fnuz"},
-    {"e3m2", "float6_e3m2fn"}, {"e2m1", "float4_e2m1fn"},
-};
-
 NumberFormat Format(const char* name) {
   return FindFormat(name).value();
 }

@@ -48,6 +48,7 @@ std::uint64_t Nans(const NumberFormat& format) {
     case Specials::kNanAtTop:
       return signs;
     case Specials::kNanAtZero:
+    case Specials::kP3109Extended:
       return 1;
     case Specials::kNone:
       break;
@@ -56,43 +57,11 @@ std::uint64_t Nans(const NumberFormat& format) {
 }
 
 std::uint64_t Infinities(const NumberFormat& format) {
-  return format.specials == Specials::kIeee ? (format.has_sign ? 2 : 1) : 0;
+  return HasInfinity(format) ? (format.has_sign ? 2 : 1) : 0;
 }
 
 double DecimalDigits(const NumberFormat& format) {
   return (format.fraction_bits + 1) * std::log10(2.0);
-}
-
-std::string_view Name(RoundingStatus status) {
-  switch (status) {
-    case RoundingStatus::kNan:
-      return "nan";
-    case RoundingStatus::kOverflow:
-      return "overflow";
-    case RoundingStatus::kSaturated:
-      return "saturated";
-    case RoundingStatus::kUnderflow:
-      return "underflow";
-    case RoundingStatus::kSubnormal:
-      return "subnormal";
-    case RoundingStatus::kRounded:
-      return "rounded";
-    case RoundingStatus::kExact:
-      break;
-  }
-  return "exact";
-}
-
-std::string_view Name(Overflow overflow) {
-  switch (overflow) {
-    case Overflow::kIeee:
-      return "ieee";
-    case Overflow::kSaturate:
-      return "saturate";
-    case Overflow::kNan:
-      break;
-  }
-  return "nan";
 }
 
 }  // namespace fourpiles

@@ -11,7 +11,7 @@ namespace {
 std::optional<double> Outward(std::uint64_t magnitude, const NumberFormat& format) {
   const double next = Decode(magnitude + 1, format);
   const bool last = magnitude >= LargestCode(format);
-  if (last && (format.specials != Specials::kIeee || !std::isinf(next))) {
+  if (last && !(HasInfinity(format) && std::isinf(next))) {
     return std::nullopt;
   }
   return next;

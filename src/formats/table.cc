@@ -161,6 +161,9 @@ std::vector<std::string_view> AllNames() {
     names.push_back(format.name);
     std::ranges::copy(AliasesOf(format), std::back_inserter(names));
   }
+  for (const NumberFormat& format : P3109Formats()) {
+    names.push_back(format.name);
+  }
   return names;
 }
 
@@ -193,6 +196,11 @@ Result<NumberFormat> FindFormat(std::string_view name, std::string_view where) {
   const std::string lower = LowerCase(name);
   for (const NumberFormat& format : kFormats) {
     if (lower == format.name || std::ranges::count(AliasesOf(format), lower) != 0) {
+      return format;
+    }
+  }
+  for (const NumberFormat& format : P3109Formats()) {
+    if (lower == format.name) {
       return format;
     }
   }
