@@ -1,7 +1,7 @@
 #pragma once
 
-// Pieces of arrays that the kernels work through, and the kernels: each runs on the best instruction
-// set that the processor has, all give the same bits. Internal to this folder.
+// Pieces of arrays that the kernels work through, and the kernels: each runs on the best
+// instruction set that the processor has, all give the same bits. Internal to this folder.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct EncodeTask {
   std::size_t count = 0;
   const std::uint32_t* random = nullptr;  // one word an element, where the plan is stochastic
   std::byte* codes = nullptr;
-  int code_bytes = 1;   // 1, 2 or 4
+  int code_bytes = 1;    // 1, 2 or 4
   bool streams = false;  // writes past the caches
 };
 void EncodeFloats(const EncodeTask& task, const EncodePlan& plan);

@@ -15,23 +15,12 @@
 namespace fourpiles {
 namespace {
 
-constexpr NumberFormat kFloat32 = {.name = "float32",
-                                   .exponent_bits = 8,
-                                   .fraction_bits = 23,
-                                   .bias = 127,
-                                   .specials = Specials::kIeee};
-
 // Values that stand in the first-level cache between two kernels.
 constexpr std::size_t kPiece = 2048;
 
 // An output this large is not read again from the caches: it is written past them, which saves
 // reading the lines first.
 constexpr std::size_t kStreamedBytes = std::size_t{4} << 20;
-
-bool IsFloat32(const NumberFormat& format) {
-  return format.exponent_bits == 8 && format.fraction_bits == 23 && format.bias == 127 &&
-         format.specials == Specials::kIeee && format.has_sign && format.has_subnormals;
-}
 
 bool HasKernels(const NumberFormat& format) {
   return HasPlan(format) && HasVectors();
@@ -135,8 +124,8 @@ void ConvertArray(ConstCodes from, Codes to, const Conversion& conversion, const
   const std::size_t to_size = CodeSize(to.format);
   CHECK(from.bytes.size() % CodeSize(from.format) == 0 && to.bytes.size() == count * to_size);
   const bool streams = to.bytes.size() >= kStreamedBytes;
-  const bool decodes = HasKernels(from.format) && IsFloat32(to.format) &&
-                       conversion.subnormals == Subnormals::kKept;
+  const bool decodes =
+      HasKernels(from.format) && IsFloat32(to.format) && conversion.subnormals == Subnormals::kKept;
   const bool encodes = HasKernels(to.format) && (IsFloat32(from.format) || HasKernels(from.format));
   const EncodePlan plan = encodes ? PlanEncode(to.format, conversion, from.format) : EncodePlan();
   const MaybeRandom random = RandomOf(plan, conversion, span);
@@ -207,6 +196,7 @@ RoundingStatistics RoundArray(std::span<const float> values, const NumberFormat&
                             encode, decode);
     }
   });
+  const DefaultFloatMode mode;  // a processor that takes subnormals for zero compares them so too
   RoundingStatistics whole;
   for (const RoundingStatistics& block : blocks) {
     Merge(block, whole);

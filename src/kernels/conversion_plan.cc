@@ -75,19 +75,18 @@ EncodePlan PlanEncode(const NumberFormat& format, const Conversion& conversion,
                       conversion.infinities == Overflow::kIeee;
   plan.shift = kFloatFraction - fraction;
   plan.rebias = static_cast<std::uint32_t>(kFloatBias - format.bias) << fraction;
-  if (!SharesExponents(format)) {
-    plan.smallest_normal = MagnitudeOf(SmallestNormal(format));
-    plan.subnormal_anchor =
-        std::ldexp(1.0F, kFloatFraction + LowestExponent(format) - fraction);
+  plan.smallest_normal = MagnitudeOf(SmallestNormal(format));
+  plan.shares_subnormals = SharesExponents(format);
+  if (!plan.shares_subnormals) {
+    plan.subnormal_anchor = std::ldexp(1.0F, kFloatFraction + LowestExponent(format) - fraction);
   }
   plan.exponent_offset = format.bias - kFloatBias;
   plan.fraction_bits = fraction;
   PlanDirections(plan, conversion.rounding);
-  plan.smallest_normal_code = Low32(SmallestNormalCode(format));
   if (conversion.subnormals == Subnormals::kFlushedOnInput) {
     plan.flush_input_below = MagnitudeOf(SmallestNormal(source));
   } else if (conversion.subnormals == Subnormals::kFlushedOnOutput) {
-    plan.flush_output_below = plan.smallest_normal_code;
+    plan.flush_output_below = Low32(SmallestNormalCode(format));
   }
   const double huge = std::ldexp(1.0, 200);  // past every such format, by more than any rounding
   plan.largest = Low32(LargestCode(format));

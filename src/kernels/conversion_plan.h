@@ -16,11 +16,12 @@ struct EncodePlan {
   bool is_ieee_half = false;     // … into float16, overflowing to infinity: processors do that
   int shift = 0;                 // bits cut off a normal number
   std::uint32_t rebias = 0;      // what the exponent's bias shrinks by, in codes
-  // Below this magnitude spacing stays: subnormals. 0: float32's subnormals are the format's too.
+  // Below this magnitude spacing stays.
   std::uint32_t smallest_normal = 0;
-  float subnormal_anchor = 0;  // a power of two whose last place is the smallest subnormal
+  bool shares_subnormals = false;  // … in float32 at the same place
+  float subnormal_anchor = 0;      // a power of two whose last place is the smallest subnormal
 
-  int exponent_offset = 0;     // the format's bias − 127
+  int exponent_offset = 0;  // the format's bias − 127
   int fraction_bits = 0;
   // Added to the 32 bits cut off: a carry out of them moves the magnitude up.
   std::uint32_t addend_positive = 0;
@@ -32,7 +33,6 @@ struct EncodePlan {
   std::uint32_t flush_output_below = 0;  // codes
 
   std::uint32_t largest = 0;            // code
-  std::uint32_t smallest_normal_code = 0;
   std::uint32_t overflow_positive = 0;  // whole codes of what is past it
   std::uint32_t overflow_negative = 0;
   std::uint32_t infinity_positive = 0;
@@ -50,8 +50,8 @@ struct DecodePlan {
   std::uint32_t smallest_normal_code = 0;  // 0: float32's subnormals are the format's too
   float subnormal_step = 0;                // the value of the code 1
   std::uint32_t magnitude_mask = 0;
-  std::uint32_t largest = 0;         // code; what is past it is no number, but for …
-  std::uint32_t infinity = 0;        // … this magnitude; larger than the mask where there is none
+  std::uint32_t largest = 0;   // code; what is past it is no number, but for …
+  std::uint32_t infinity = 0;  // … this magnitude; larger than the mask where there is none
   bool has_specials = false;
   bool nan_is_negative_zero = false;  // the code of −0 is NaN
   int sign_shift = 0;

@@ -15,8 +15,12 @@ class DefaultFloatMode {
   DefaultFloatMode(const DefaultFloatMode&) = delete;
   DefaultFloatMode& operator=(const DefaultFloatMode&) = delete;
 #if defined(__x86_64__)
-  DefaultFloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(kDefault); }
-  ~DefaultFloatMode() { _mm_setcsr(saved_); }
+  DefaultFloatMode() : saved_(_mm_getcsr()) {
+    _mm_setcsr(kDefault);
+  }
+  ~DefaultFloatMode() {
+    _mm_setcsr(saved_);
+  }
 
  private:
   // All exceptions masked, nearest-even, neither flush-to-zero nor denormals-are-zero: the state
@@ -28,7 +32,9 @@ class DefaultFloatMode {
     std::fegetenv(&saved_);
     std::fesetenv(FE_DFL_ENV);
   }
-  ~DefaultFloatMode() { std::fesetenv(&saved_); }
+  ~DefaultFloatMode() {
+    std::fesetenv(&saved_);
+  }
 
  private:
   std::fenv_t saved_;

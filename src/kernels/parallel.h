@@ -9,8 +9,8 @@
 
 namespace fourpiles {
 
-// Calls work(begin, end) over 0 … count in up to `threads` contiguous ranges that begin at multiples
-// of `unit`, one of them on this thread, each in the default floating-point mode.
+// Calls work(begin, end) over 0 … count in up to `threads` contiguous ranges that begin at
+// multiples of `unit`, one of them on this thread, each in the default floating-point mode.
 template <class Work>
 void ForRanges(std::size_t count, std::size_t unit, int threads, const Work& work) {
   const std::size_t units = (count + unit - 1) / unit;

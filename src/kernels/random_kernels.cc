@@ -37,8 +37,8 @@ HWY_INLINE Product Multiply(WordVector v, std::uint32_t by) {
   const Words d;
   const WordVector factor = hn::Set(d, by);
   const WordVector even = hn::BitCast(d, hn::MulEven(v, factor));
-  const WordVector odd =
-      hn::BitCast(d, hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(Wide(), v))), factor));
+  const WordVector odd = hn::BitCast(
+      d, hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(Wide(), v))), factor));
   return {hn::OddEven(odd, hn::DupOdd(even)), hn::OddEven(hn::DupEven(odd), even)};
 }
 

@@ -6,8 +6,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/round_kernels.cc"
-#include <hwy/foreach_target.h>
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include "kernels/rounding-inl.h"
@@ -27,7 +27,8 @@ RoundingStatistics RoundAndCount(const RoundTask& /*task*/, const EncodePlan& /*
 constexpr std::size_t kLanes = HWY_LANES(float);
 
 HWY_INLINE CodeVector RandomAt(const std::uint32_t* random) {
-  return random == nullptr ? hn::Zero(Codes32()) : hn::BitCast(Codes32(), hn::LoadU(Bits32(), random));
+  return random == nullptr ? hn::Zero(Codes32())
+                           : hn::BitCast(Codes32(), hn::LoadU(Bits32(), random));
 }
 
 // --- Without statistics ---
@@ -97,7 +98,8 @@ void RoundFloats(const RoundTask& task, const EncodePlan& encode, const DecodePl
 // instruction set adds the same numbers in the same order.
 constexpr std::size_t kPartialSums = 8;
 using Doubles = hn::CappedTag<double, kPartialSums>;
-constexpr std::size_t kDoubles = HWY_LANES(double) < kPartialSums ? HWY_LANES(double) : kPartialSums;
+constexpr std::size_t kDoubles =
+    HWY_LANES(double) < kPartialSums ? HWY_LANES(double) : kPartialSums;
 constexpr std::size_t kSumVectors = kPartialSums / kDoubles;
 using DoubleVector = hn::Vec<Doubles>;
 
@@ -150,7 +152,7 @@ struct Lanes {
   CodeVector bits;
   CodeMaskVector counted;  // not padding
   Rounded rounded;
-  CodeVector result;       // float32 bits of the rounded values
+  CodeVector result;  // float32 bits of the rounded values
 };
 
 HWY_INLINE std::int64_t Count(CodeMaskVector mask) {
@@ -195,12 +197,13 @@ HWY_INLINE void CountLanes(const Lanes& lanes, const EncodePlan& plan, Counts& c
   const auto is_zero = hn::Eq(after, zero);
   to.zero += Count(hn::And(lanes.counted, was_zero));
   to.underflow += Count(hn::And(hn::AndNot(was_zero, number), is_zero));
-  const CodeVector code = hn::And(lanes.rounded.code, SetCode(0x7fffffffU >> plan.sign_shift));
-  const auto is_small = hn::Lt(code, SetCode(plan.smallest_normal_code));
+  const auto is_small = hn::Lt(after, SetCode(plan.smallest_normal));
   to.subnormal += Count(hn::And(hn::AndNot(is_zero, number), is_small));
-  const auto differs = hn::Ne(hn::BitCast(df, lanes.bits), hn::BitCast(df, lanes.result));
-  to.changed += Count(hn::And(number, hn::RebindMask(d, differs)));
-  const CodeVector finite = hn::IfThenElseZero(hn::And(lanes.counted, hn::Lt(before, infinity)), before);
+  // Not equal, also where the result is NaN.
+  const auto same = hn::Eq(hn::BitCast(df, lanes.bits), hn::BitCast(df, lanes.result));
+  to.changed += Count(hn::AndNot(hn::RebindMask(d, same), number));
+  const CodeVector finite =
+      hn::IfThenElseZero(hn::And(lanes.counted, hn::Lt(before, infinity)), before);
   counts.largest = hn::Max(counts.largest, finite);
   const Bits32 du;
   const auto less_one = hn::BitCast(du, hn::Sub(finite, hn::Set(d, 1)));
@@ -241,7 +244,8 @@ struct CountGroup {
       }
     }
     for (std::size_t i = 0; i < kCounted; i += kDoubles) {
-      Add(sums, i / kDoubles % kSumVectors, DoublesAt(finite_before + i), DoublesAt(finite_after + i));
+      Add(sums, i / kDoubles % kSumVectors, DoublesAt(finite_before + i),
+          DoublesAt(finite_after + i));
     }
   }
 };

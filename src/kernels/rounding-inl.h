@@ -60,7 +60,8 @@ HWY_INLINE CodeVector WithSpecials(CodeVector code, CodeVector bits, const Encod
                         code);
 }
 
-// The code of a magnitude's rounded value, put in place of what is past the largest, given its sign.
+// The code of a magnitude's rounded value, put in place of what is past the largest, given its
+// sign.
 HWY_INLINE Rounded Finish(CodeVector magnitude_code, CodeVector bits, const EncodePlan& plan) {
   const Codes32 d;
   const auto beyond = hn::Gt(magnitude_code, SetCode(plan.largest));
@@ -95,7 +96,7 @@ struct NearestEven {
     const CodeVector below_half = hn::Set(d, (1 << (plan.shift - 1)) - 1);
     const CodeVector carried = hn::Add(magnitude, hn::Add(odd, below_half));
     CodeVector code = hn::Sub(ShiftDown(carried, plan.shift), SetCode(plan.rebias));
-    if (plan.smallest_normal != 0) {
+    if (!plan.shares_subnormals) {
       const Floats df;
       const FloatVector anchor = hn::Set(df, plan.subnormal_anchor);
       const FloatVector moved = hn::Add(hn::BitCast(df, magnitude), anchor);
@@ -134,7 +135,8 @@ struct AnyRounding {
     const auto cut_bits = hn::BitCast(du, hn::Min(cut, most));
     const auto left = hn::BitCast(du, significand);
     const CodeVector kept = hn::IfThenZeroElse(deep, hn::BitCast(d, hn::Shr(left, cut_bits)));
-    const auto shallow_rest = hn::Shl(left, hn::Sub(hn::Set(du, 32), hn::Max(cut_bits, hn::Set(du, 1))));
+    const auto shallow_rest =
+        hn::Shl(left, hn::Sub(hn::Set(du, 32), hn::Max(cut_bits, hn::Set(du, 1))));
     auto deep_rest = left;  // other than zero is all that matters …
     if (plan.stochastic) {  // … but here
       const CodeVector further = hn::Min(hn::Max(hn::Sub(cut, hn::Set(d, 32)), zero), most);
@@ -145,12 +147,13 @@ struct AnyRounding {
     const CodeVector base = hn::ShiftLeftSame(hn::Max(target, zero), plan.fraction_bits);
     CodeVector code = hn::Add(base, kept);
     if (plan.to_odd) {
-      const CodeVector inexact = hn::IfThenZeroElse(hn::Eq(hn::BitCast(d, rest), zero), hn::Set(d, 1));
+      const CodeVector inexact =
+          hn::IfThenZeroElse(hn::Eq(hn::BitCast(d, rest), zero), hn::Set(d, 1));
       code = hn::Or(code, inexact);
     } else {
       const auto negative = hn::Lt(bits, zero);
-      CodeVector addend = hn::IfThenElse(negative, SetCode(plan.addend_negative),
-                                         SetCode(plan.addend_positive));
+      CodeVector addend =
+          hn::IfThenElse(negative, SetCode(plan.addend_negative), SetCode(plan.addend_positive));
       addend = hn::Add(addend, hn::And(code, SetCode(plan.addend_odd)));
       if (plan.stochastic) {
         addend = random;
@@ -169,10 +172,12 @@ HWY_INLINE FloatVector DecodeVector(CodeVector code, const DecodePlan& plan) {
   const Codes32 d;
   const Floats df;
   const CodeVector magnitude = hn::And(code, SetCode(plan.magnitude_mask));
-  const CodeVector sign = hn::AndNot(hn::Set(d, kMagnitudeMask), hn::ShiftLeftSame(code, plan.sign_shift));
+  const CodeVector sign =
+      hn::AndNot(hn::Set(d, kMagnitudeMask), hn::ShiftLeftSame(code, plan.sign_shift));
   CodeVector bits = hn::Add(hn::ShiftLeftSame(magnitude, plan.shift), SetCode(plan.rebias));
   if (plan.smallest_normal_code != 0) {
-    const FloatVector subnormal = hn::Mul(hn::ConvertTo(df, magnitude), hn::Set(df, plan.subnormal_step));
+    const FloatVector subnormal =
+        hn::Mul(hn::ConvertTo(df, magnitude), hn::Set(df, plan.subnormal_step));
     bits = hn::IfThenElse(hn::Lt(magnitude, SetCode(plan.smallest_normal_code)),
                           hn::BitCast(d, subnormal), bits);
   }

@@ -10,8 +10,12 @@
 namespace fourpiles {
 namespace {
 
-constexpr NumberFormat kFloat32 = {
-    .exponent_bits = 8, .fraction_bits = 23, .bias = 127, .specials = Specials::kIeee};
+// Where a format has no NaN, the sign of one decides its code: a float32 keeps it.
+double ValueOf(std::uint64_t code, const NumberFormat& format) {
+  return IsFloat32(format)
+             ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(code)))
+             : Decode(code, format);
+}
 
 double Flushed(double value, const NumberFormat& source, const Conversion& conversion) {
   const bool flushes = conversion.subnormals == Subnormals::kFlushedOnInput;
@@ -55,6 +59,11 @@ class PartialSum {
 
 }  // namespace
 
+bool IsFloat32(const NumberFormat& format) {
+  return format.exponent_bits == 8 && format.fraction_bits == 23 && format.bias == 127 &&
+         format.specials == Specials::kIeee && format.has_sign && format.has_subnormals;
+}
+
 std::uint64_t LoadCode(const std::byte* codes, std::size_t i, int code_bytes) {
   const auto size = static_cast<std::size_t>(code_bytes);
   std::uint64_t code = 0;
@@ -76,7 +85,7 @@ void ConvertScalar(ConstCodes from, Codes to, const Conversion& conversion,
   const int from_bytes = CodeBytes(from.format);
   const int to_bytes = CodeBytes(to.format);
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    const double value = Decode(LoadCode(from.bytes.data(), i, from_bytes), from.format);
+    const double value = ValueOf(LoadCode(from.bytes.data(), i, from_bytes), from.format);
     const Encoded encoded = Encode(Flushed(value, from.format, conversion), to.format, conversion,
                                    range.first_index + i);
     StoreCode(to.bytes.data(), i, to_bytes, encoded.code);

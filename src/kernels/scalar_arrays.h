@@ -7,6 +7,14 @@
 
 namespace fourpiles {
 
+inline constexpr NumberFormat kFloat32 = {.name = "float32",
+                                          .exponent_bits = 8,
+                                          .fraction_bits = 23,
+                                          .bias = 127,
+                                          .specials = Specials::kIeee};
+// Whether its codes are those of kFloat32, whatever it is called.
+bool IsFloat32(const NumberFormat& format);
+
 // Code i of an array in memory, as wide as CodeBytes says.
 std::uint64_t LoadCode(const std::byte* codes, std::size_t i, int code_bytes);
 void StoreCode(std::byte* codes, std::size_t i, int code_bytes, std::uint64_t code);
