@@ -23,6 +23,13 @@ bool SharesExponents(const NumberFormat& format) {
   return format.bias == kFloatBias;
 }
 
+// Whether what is past the largest value is the code that `plan` caps with, the sign apart.
+bool Caps(const EncodePlan& plan, const NumberFormat& format) {
+  const auto sign = static_cast<std::uint32_t>(SignCode(true, format));
+  return plan.overflow_negative == (plan.overflow_positive | sign) &&
+         (plan.overflow_positive == plan.largest || plan.overflow_positive == plan.largest + 1);
+}
+
 bool IsHalf(const NumberFormat& format) {
   return format.exponent_bits == 5 && format.fraction_bits == 10 && format.bias == 15 &&
          format.specials == Specials::kIeee;
@@ -70,9 +77,11 @@ EncodePlan PlanEncode(const NumberFormat& format, const Conversion& conversion,
   const int fraction = format.fraction_bits;
   plan.is_nearest_even = conversion.rounding == RoundingMode::kNearestEven &&
                          conversion.subnormals == Subnormals::kKept;
-  plan.is_ieee_half = plan.is_nearest_even && IsHalf(format) &&
-                      conversion.overflow == Overflow::kIeee &&
-                      conversion.infinities == Overflow::kIeee;
+  const bool is_ieee = plan.is_nearest_even && format.specials == Specials::kIeee &&
+                       conversion.overflow == Overflow::kIeee &&
+                       conversion.infinities == Overflow::kIeee;
+  plan.is_ieee_half = is_ieee && IsHalf(format);
+  plan.is_short_float = is_ieee && SharesExponents(format);
   plan.shift = kFloatFraction - fraction;
   plan.rebias = static_cast<std::uint32_t>(kFloatBias - format.bias) << fraction;
   plan.smallest_normal = MagnitudeOf(SmallestNormal(format));
@@ -92,6 +101,8 @@ EncodePlan PlanEncode(const NumberFormat& format, const Conversion& conversion,
   plan.largest = Low32(LargestCode(format));
   plan.overflow_positive = Low32(Encode(huge, format, conversion).code);
   plan.overflow_negative = Low32(Encode(-huge, format, conversion).code);
+  plan.caps = Caps(plan, format);
+  plan.cap = plan.overflow_positive;
   plan.infinity_positive = Low32(Encode(HUGE_VAL, format, conversion).code);
   plan.infinity_negative = Low32(Encode(-HUGE_VAL, format, conversion).code);
   plan.nan_positive = Low32(Encode(std::nan(""), format, conversion).code);
@@ -104,6 +115,8 @@ EncodePlan PlanEncode(const NumberFormat& format, const Conversion& conversion,
 DecodePlan PlanDecode(const NumberFormat& format) {
   DecodePlan plan;
   plan.is_ieee_half = IsHalf(format);
+  plan.is_bfloat =
+      SharesExponents(format) && format.specials == Specials::kIeee && format.fraction_bits == 7;
   plan.shift = kFloatFraction - format.fraction_bits;
   plan.rebias = static_cast<std::uint32_t>(kFloatBias - format.bias) << kFloatFraction;
   if (!SharesExponents(format)) {

@@ -14,8 +14,11 @@ namespace fourpiles {
 struct EncodePlan {
   bool is_nearest_even = false;  // and keeps subnormals: the short way
   bool is_ieee_half = false;     // … into float16, overflowing to infinity: processors do that
-  int shift = 0;                 // bits cut off a normal number
-  std::uint32_t rebias = 0;      // what the exponent's bias shrinks by, in codes
+  // … into a format with float32's exponents, overflowing to infinity: what float32 bits begin
+  // with.
+  bool is_short_float = false;
+  int shift = 0;             // bits cut off a normal number
+  std::uint32_t rebias = 0;  // what the exponent's bias shrinks by, in codes
   // Below this magnitude spacing stays.
   std::uint32_t smallest_normal = 0;
   bool shares_subnormals = false;  // … in float32 at the same place
@@ -32,7 +35,9 @@ struct EncodePlan {
   std::uint32_t flush_input_below = 0;   // magnitudes
   std::uint32_t flush_output_below = 0;  // codes
 
-  std::uint32_t largest = 0;            // code
+  std::uint32_t largest = 0;  // code
+  bool caps = false;          // what is past it is one code for either sign, it or the next …
+  std::uint32_t cap = 0;      // … so that no magnitude's code is larger than this
   std::uint32_t overflow_positive = 0;  // whole codes of what is past it
   std::uint32_t overflow_negative = 0;
   std::uint32_t infinity_positive = 0;
@@ -44,6 +49,7 @@ struct EncodePlan {
 };
 
 struct DecodePlan {
+  bool is_bfloat = false;     // bfloat16: the bits that a float32 begins with
   bool is_ieee_half = false;  // float16: processors do that
   int shift = 0;
   std::uint32_t rebias = 0;                // added to float32 bits

@@ -64,7 +64,7 @@ HWY_INLINE void StoreGroup(const CodeVector (&v)[kVectors], std::uint32_t* to, b
 // Rounds a group with `Rounder` and stores its codes.
 template <class Rounder>
 struct EncodeGroup {
-  const EncodePlan& plan;
+  EncodePlan plan;
   Rounder rounder;
 
   template <typename Code>
@@ -82,6 +82,55 @@ struct EncodeGroup {
   }
 };
 
+// bfloat16 and its like: half a place less one, and one more where the kept bits are odd, carry
+// into them, the sign and infinity included.
+struct EncodeShortGroup {
+  EncodePlan plan;
+
+  template <typename Code>
+  HWY_INLINE void operator()(const float* from, const std::uint32_t* random, Code* to,
+                             bool streams) const {
+    const Codes32 d;
+    const CodeVector below_half = hn::Set(d, (1 << (plan.shift - 1)) - 1);
+    CodeVector carried[kVectors];
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      const FloatVector value = hn::LoadU(Floats(), from + i * kLanes);
+      if (HWY_UNLIKELY(!hn::AllFalse(Floats(), hn::IsNaN(value)))) {
+        return EncodeGroup<NearestEven>{plan, {}}(from, random, to, streams);
+      }
+      const CodeVector bits = hn::BitCast(d, value);
+      const CodeVector odd = hn::And(ShiftDown(bits, plan.shift), hn::Set(d, 1));
+      carried[i] = hn::Add(hn::Add(bits, below_half), odd);
+    }
+    StoreTop(carried, to, streams);
+  }
+
+ private:
+  // The upper halves, where those are the codes; what is left after a shift otherwise.
+  HWY_INLINE void StoreTop(const CodeVector (&v)[kVectors], std::uint16_t* to, bool streams) const {
+    const hn::ScalableTag<std::uint16_t> d;
+    if (plan.shift != 16) {
+      return StoreShifted(v, to, streams);
+    }
+    for (std::size_t i = 0; i < kVectors; i += 2) {
+      const auto both = hn::ConcatOdd(d, hn::BitCast(d, v[i + 1]), hn::BitCast(d, v[i]));
+      StoreVector(both, d, to + i * kLanes, streams);
+    }
+  }
+  template <typename Code>
+  HWY_INLINE void StoreTop(const CodeVector (&v)[kVectors], Code* to, bool streams) const {
+    StoreShifted(v, to, streams);
+  }
+  template <typename Code>
+  HWY_INLINE void StoreShifted(const CodeVector (&v)[kVectors], Code* to, bool streams) const {
+    CodeVector codes[kVectors];
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      codes[i] = ShiftDown(v[i], plan.shift);
+    }
+    StoreGroup(codes, to, streams);
+  }
+};
+
 #undef FOURPILES_HAS_HALF
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 #define FOURPILES_HAS_HALF 1
@@ -89,20 +138,19 @@ struct EncodeGroup {
 struct EncodeHalfGroup {
   HWY_INLINE void operator()(const float* from, const std::uint32_t* /*random*/, std::uint16_t* to,
                              bool streams) const {
-    const hn::ScalableTag<std::uint16_t> d;
-    const hn::ScalableTag<std::int16_t> di;
+    const hn::ScalableTag<std::int16_t> d;
+    const hn::ScalableTag<std::uint16_t> du;
     const hn::Rebind<hwy::float16_t, Floats> half;
-    const hn::Rebind<std::uint16_t, Floats> half_bits;
+    const hn::Rebind<std::int16_t, Floats> half_bits;
     for (std::size_t i = 0; i < kVectors; i += 2) {
       const auto low = hn::DemoteTo(half, hn::LoadU(Floats(), from + i * kLanes));
       const auto high = hn::DemoteTo(half, hn::LoadU(Floats(), from + (i + 1) * kLanes));
-      auto both = hn::BitCast(
-          di, hn::Combine(d, hn::BitCast(half_bits, high), hn::BitCast(half_bits, low)));
-      const auto nan = hn::Gt(hn::And(both, hn::Set(di, 0x7fff)), hn::Set(di, 0x7c00));
-      if (HWY_UNLIKELY(!hn::AllFalse(di, nan))) {
-        both = hn::IfThenElse(nan, hn::Set(di, 0x7e00), both);
+      auto both = hn::Combine(d, hn::BitCast(half_bits, high), hn::BitCast(half_bits, low));
+      const auto nan = hn::Gt(hn::And(both, hn::Set(d, 0x7fff)), hn::Set(d, 0x7c00));
+      if (HWY_UNLIKELY(!hn::AllFalse(d, nan))) {
+        both = hn::IfThenElse(nan, hn::Set(d, 0x7e00), both);
       }
-      StoreVector(hn::BitCast(d, both), d, to + i * kLanes, streams);
+      StoreVector(hn::BitCast(du, both), du, to + i * kLanes, streams);
     }
   }
 };
@@ -143,8 +191,12 @@ void EncodeAll(const EncodeTask& task, const Group& group) {
     EncodePart<Code>(task, 0, i, group);
   }
   auto* const codes = reinterpret_cast<Code*>(task.codes);
-  for (; i + kGroup <= task.count; i += kGroup) {
-    group(task.values + i, task.random + (task.random == nullptr ? 0 : i), codes + i, streams);
+  const float* const values = task.values;
+  const std::uint32_t* const random = task.random;
+  const std::size_t count = task.count;
+  const Group in_registers = group;  // what is stored to may be anything but this
+  for (; i + kGroup <= count; i += kGroup) {
+    in_registers(values + i, random == nullptr ? nullptr : random + i, codes + i, streams);
   }
   if (i < task.count) {
     EncodePart<Code>(task, i, task.count - i, group);
@@ -169,9 +221,12 @@ void EncodeToBytes(const EncodeTask& task, const Group& group) {
 void EncodeFloats(const EncodeTask& task, const EncodePlan& plan) {
 #if FOURPILES_HAS_HALF
   if (plan.is_ieee_half) {
-    return EncodeAll<std::uint16_t>(task, EncodeHalfGroup());
+    return EncodeAll<std::uint16_t>(task, EncodeHalfGroup{});
   }
 #endif
+  if (plan.is_short_float) {
+    return EncodeToBytes(task, EncodeShortGroup{plan});
+  }
   if (plan.is_nearest_even) {
     return EncodeToBytes(task, EncodeGroup<NearestEven>{plan, {}});
   }

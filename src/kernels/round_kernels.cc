@@ -35,8 +35,8 @@ HWY_INLINE CodeVector RandomAt(const std::uint32_t* random) {
 
 template <class Rounder>
 struct RoundVector {
-  const EncodePlan& encode;
-  const DecodePlan& decode;
+  EncodePlan encode;
+  DecodePlan decode;
   Rounder rounder;
   HWY_INLINE FloatVector operator()(const float* from, const std::uint32_t* random) const {
     const CodeVector bits = hn::BitCast(Codes32(), hn::LoadU(Floats(), from));
@@ -68,17 +68,18 @@ void RoundAll(const RoundTask& task, const Round& round) {
   if (i > 0) {
     RoundPart(task, 0, i, round);
   }
+  const Round in_registers = round;  // what is stored to may be anything but this
   const auto random_at = [&](std::size_t at) {
     return task.random == nullptr ? nullptr : task.random + at;
   };
   if (streams) {
     for (; i + kLanes <= task.count; i += kLanes) {
-      hn::Stream(round(task.values + i, random_at(i)), df, task.rounded + i);
+      hn::Stream(in_registers(task.values + i, random_at(i)), df, task.rounded + i);
     }
     hwy::FlushStream();
   }
   for (; i + kLanes <= task.count; i += kLanes) {
-    hn::StoreU(round(task.values + i, random_at(i)), df, task.rounded + i);
+    hn::StoreU(in_registers(task.values + i, random_at(i)), df, task.rounded + i);
   }
   if (i < task.count) {
     RoundPart(task, i, task.count - i, round);
@@ -212,8 +213,8 @@ HWY_INLINE void CountLanes(const Lanes& lanes, const EncodePlan& plan, Counts& c
 
 template <class Rounder>
 struct CountGroup {
-  const EncodePlan& encode;
-  const DecodePlan& decode;
+  EncodePlan encode;
+  DecodePlan decode;
   Rounder rounder;
 
   // Rounds and counts kCounted values, of which the first `count` are no padding.
@@ -287,13 +288,14 @@ RoundingStatistics CountAll(const RoundTask& task, const Group& group) {
   PartialSums sums;
   Clear(sums);
   Counts counts{{}, hn::Zero(Codes32()), hn::Set(Codes32(), -1)};
+  const Group in_registers = group;
   std::size_t i = 0;
   for (; i + kCounted <= task.count; i += kCounted) {
-    group({.values = task.values + i,
-           .count = kCounted,
-           .random = task.random == nullptr ? nullptr : task.random + i,
-           .rounded = task.rounded == nullptr ? nullptr : task.rounded + i},
-          counts, sums);
+    in_registers({.values = task.values + i,
+                  .count = kCounted,
+                  .random = task.random == nullptr ? nullptr : task.random + i,
+                  .rounded = task.rounded == nullptr ? nullptr : task.rounded + i},
+                 counts, sums);
   }
   if (i < task.count) {
     CountPart(task, i, group, counts, sums);

@@ -65,16 +65,18 @@ HWY_INLINE CodeVector WithSpecials(CodeVector code, CodeVector bits, const Encod
 HWY_INLINE Rounded Finish(CodeVector magnitude_code, CodeVector bits, const EncodePlan& plan) {
   const Codes32 d;
   const auto beyond = hn::Gt(magnitude_code, SetCode(plan.largest));
-  CodeVector past = SetCode(plan.overflow_positive);
-  if (plan.overflow_negative != (plan.overflow_positive | (0x80000000U >> plan.sign_shift))) {
-    past = hn::IfThenElse(hn::Lt(bits, hn::Zero(d)), SetCode(plan.overflow_negative), past);
+  CodeVector code = hn::Min(magnitude_code, SetCode(plan.cap));
+  if (!plan.caps) {
+    const CodeVector past =
+        hn::IfThenElse(hn::Lt(bits, hn::Zero(d)), SetCode(plan.overflow_negative),
+                       SetCode(plan.overflow_positive));
+    code = hn::IfThenElse(beyond, past, magnitude_code);
   }
-  const CodeVector code = hn::IfThenElse(beyond, past, magnitude_code);
-  CodeVector sign = ShiftDown(hn::AndNot(hn::Set(d, kMagnitudeMask), bits), plan.sign_shift);
+  const CodeVector sign_bit = SetCode(0x80000000U >> plan.sign_shift);
+  CodeVector whole = hn::OrAnd(code, ShiftDown(bits, plan.sign_shift), sign_bit);
   if (!plan.has_negative_zero) {
-    sign = hn::IfThenZeroElse(hn::Eq(code, hn::Zero(d)), sign);
+    whole = hn::IfThenZeroElse(hn::Eq(code, hn::Zero(d)), whole);
   }
-  const CodeVector whole = hn::Or(code, sign);
   const CodeVector magnitude = hn::And(bits, hn::Set(d, kMagnitudeMask));
   const auto special = hn::Gt(magnitude, hn::Set(d, kInfiniteMagnitude - 1));
   if (HWY_UNLIKELY(!hn::AllFalse(d, special))) {
