@@ -13,11 +13,16 @@
 namespace fourpiles {
 namespace {
 
-// The one place where ggml's blocks come in.
-Result<void> EncodeGgml(const BlockTensor& tensor) {
+// The one place where ggml's blocks come in: EncodeGgmlBlocks and DecodeGgmlBlocks of
+// ggml_blocks.h belong into these two.
+Result<void> EncodeGgml(std::span<const float> /*values*/, const BlockTensor& tensor) {
   return WrongUsage({.where = std::string(tensor.format.name),
                      .found = "a block type of ggml",
                      .expected = "only the other block formats can be encoded"});
+}
+
+void DecodeGgml(const BlockTensor& tensor, std::span<float> /*values*/) {
+  CHECK(tensor.format.kind != BlockKind::kGgml);  // none was encoded
 }
 
 Result<void> CheckRounding(const Conversion& conversion, const BlockFormat& format) {
@@ -75,7 +80,7 @@ Result<void> EncodeTensor(std::span<const float> values, const Conversion& conve
     case BlockKind::kGgml:
       break;
   }
-  return EncodeGgml(tensor);
+  return EncodeGgml(values, tensor);
 }
 
 void DecodeTensor(const BlockTensor& tensor, std::span<float> values) {
@@ -92,7 +97,7 @@ void DecodeTensor(const BlockTensor& tensor, std::span<float> values) {
     case BlockKind::kGgml:
       break;
   }
-  CHECK(tensor.format.kind != BlockKind::kGgml);  // none was encoded
+  DecodeGgml(tensor, values);
 }
 
 }  // namespace fourpiles

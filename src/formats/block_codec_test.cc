@@ -124,6 +124,13 @@ TEST(BlockCodec, ANanMakesItsOwnBlockNan) {
   }
 }
 
+TEST(BlockCodec, NamesWhatItCannotEncode) {
+  BlockTensor tensor = {.format = FindBlockFormat("q4_0").value(), .shape = {1, 32}};
+  const Result<void> refused = EncodeTensor(std::vector<float>(32), {}, tensor);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text.found, "a block type of ggml");
+}
+
 TEST(BlockCodec, TablesRoundToNearestOnly) {
   BlockTensor tensor = {.format = FindBlockFormat("nf4").value(), .shape = {1, 2}};
   const std::vector<float> values(2);
