@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,6 +68,10 @@ std::span<const BlockFormat> BlockFormats();
 // cannot have; `where` names its place.
 Result<BlockFormat> FindBlockFormat(std::string_view name, std::string_view where = "format");
 
+// The name with all its choices, which FindBlockFormat reads back: "mxfp4:scale=floor",
+// "nf4:block=64,double", "int4:group=128,symmetric".
+std::string FullName(const BlockFormat& format);
+
 // rows × columns, the last dimension of the tensor contiguous.
 struct TensorShape {
   std::int64_t rows = 1;
@@ -78,16 +83,16 @@ struct TensorShape {
 // half), 6-bit codes as a little-endian stream of bits, four in three bytes. Blocks begin anew with
 // every row, the last of a row may be short; bitsandbytes' run through the whole tensor.
 struct BlockTensor {
-  BlockFormat format;
-  TensorShape shape;
-  std::vector<std::byte> codes;
+  BlockFormat format = {};
+  TensorShape shape = {};
+  std::vector<std::byte> codes = {};
   // One a block, little-endian: float8_e8m0fnu, float8_e4m3fn, float32; double-quantized: a byte of
   // the dynamic map. ggml: empty.
-  std::vector<std::byte> scales;
-  std::vector<std::byte> zero_points;  // asymmetric integers: one byte a scale
-  float tensor_scale = 1;              // NVFP4: as format.tensor_scale says
-  std::vector<float> scale_scales;     // double-quantized: one for every 256 scales …
-  float scale_offset = 0;              // … and what was taken off all of them before
+  std::vector<std::byte> scales = {};
+  std::vector<std::byte> zero_points = {};  // asymmetric integers: one byte a scale
+  float tensor_scale = 1;                   // NVFP4: as format.tensor_scale says
+  std::vector<float> scale_scales = {};     // double-quantized: one for every 256 scales …
+  float scale_offset = 0;                   // … and what was taken off all of them before
 };
 
 // How many scales a tensor has.

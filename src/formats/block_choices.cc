@@ -1,0 +1,268 @@
+// The names of block formats and the choices behind their colon: "int4:group=128,asymmetric".
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "base/ascii.h"
+#include "base/nearest_name.h"
+#include "fourpiles/block_format.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr ScaleRule kScaleRules[] = {ScaleRule::kFloor, ScaleRule::kEven, ScaleRule::kCeil,
+                                     ScaleRule::kRceil};
+constexpr TensorScale kTensorScales[] = {TensorScale::kMultiplier, TensorScale::kDivisor};
+constexpr int kLargestGroup = 1 << 20;
+
+// Cuts the text at the first separator: returns what stands before it and leaves what follows.
+std::string_view TakeUntil(std::string_view& rest, char separator) {
+  const std::size_t end = std::min(rest.find(separator), rest.size());
+  const std::string_view taken = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return taken;
+}
+
+// Sets what the choice chooses; false: the format cannot have that value.
+using Choose = bool (*)(std::string_view value, BlockFormat& format);
+
+struct Choice {
+  std::string_view key;
+  std::string_view values;  // as a message lists them; empty: the key stands alone
+  Choose choose;
+};
+
+// The one of `all` that is named so.
+template <class Enum>
+bool ChooseNamed(std::string_view value, std::span<const Enum> all, Enum& chosen) {
+  const auto found = std::ranges::find_if(all, [&](Enum one) { return Name(one) == value; });
+  if (found == all.end()) {
+    return false;
+  }
+  chosen = *found;
+  return true;
+}
+
+bool ChooseCount(std::string_view value, int largest, int& chosen) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
+  if (error != std::errc() || end != value.data() + value.size() || count < 1 || count > largest) {
+    return false;
+  }
+  chosen = count;
+  return true;
+}
+
+bool ChooseScaleRule(std::string_view value, BlockFormat& format) {
+  return ChooseNamed<ScaleRule>(value, kScaleRules, format.scale_rule);
+}
+
+bool ChooseTensorScale(std::string_view value, BlockFormat& format) {
+  return ChooseNamed<TensorScale>(value, kTensorScales, format.tensor_scale);
+}
+
+// The sizes bitsandbytes has kernels for; af4 has values for one.
+bool ChooseBlock(std::string_view value, BlockFormat& format) {
+  int block = 0;
+  const bool power = ChooseCount(value, 4096, block) && block >= 32 && (block & (block - 1)) == 0;
+  if (!power || (format.name == "af4" && block != 64)) {
+    return false;
+  }
+  format.block_elements = block;
+  return true;
+}
+
+bool ChooseDouble(std::string_view /*value*/, BlockFormat& format) {
+  format.double_quantized = true;
+  format.scale_bits = 8;
+  return true;
+}
+
+bool ChooseGroup(std::string_view value, BlockFormat& format) {
+  format.granularity = Granularity::kGroup;
+  return ChooseCount(value, kLargestGroup, format.block_elements);
+}
+
+template <Granularity granularity>
+bool ChooseWhole(std::string_view /*value*/, BlockFormat& format) {
+  format.granularity = granularity;
+  format.block_elements = 0;
+  return true;
+}
+
+template <bool asymmetric>
+bool ChooseSymmetry(std::string_view /*value*/, BlockFormat& format) {
+  format.asymmetric = asymmetric;
+  format.scale_bits = asymmetric ? 40 : 32;
+  return true;
+}
+
+constexpr Choice kMicroscalingChoices[] = {
+    {"scale", "floor, even, ceil or rceil", ChooseScaleRule}};
+constexpr Choice kTwoLevelChoices[] = {
+    {"tensor-scale", "multiplier or divisor", ChooseTensorScale}};
+constexpr Choice kTableChoices[] = {
+    {"block", "32, 64, 128, 256, 512, 1024, 2048 or 4096 (af4: 64)", ChooseBlock},
+    {"double", "", ChooseDouble}};
+constexpr Choice kIntegerChoices[] = {{"group", "a count from 1 to 1048576", ChooseGroup},
+                                      {"channel", "", ChooseWhole<Granularity::kChannel>},
+                                      {"tensor", "", ChooseWhole<Granularity::kTensor>},
+                                      {"symmetric", "", ChooseSymmetry<false>},
+                                      {"asymmetric", "", ChooseSymmetry<true>}};
+
+bool IsUnsigned(const BlockFormat& format) {
+  return format.element.starts_with('u');
+}
+
+std::span<const Choice> ChoicesOf(const BlockFormat& format) {
+  switch (format.kind) {
+    case BlockKind::kMicroscaling:
+      return kMicroscalingChoices;
+    case BlockKind::kTwoLevel:
+      return kTwoLevelChoices;
+    case BlockKind::kCodeBook:
+      return kTableChoices;
+    case BlockKind::kInteger:  // unsigned codes always have a zero point
+      return std::span(kIntegerChoices).first(IsUnsigned(format) ? 3 : 5);
+    case BlockKind::kGgml:
+      break;
+  }
+  return {};
+}
+
+bool IsNamed(const BlockFormat& format, std::string_view lower) {
+  std::string_view aliases = format.aliases;
+  while (!aliases.empty()) {
+    if (TakeUntil(aliases, ' ') == lower) {
+      return true;
+    }
+  }
+  return format.name == lower;
+}
+
+tl::unexpected<Error> UnknownFormat(std::string_view name, std::string_view where) {
+  std::vector<std::string_view> names;
+  for (const BlockFormat& format : BlockFormats()) {
+    names.push_back(format.name);
+    for (std::string_view rest = format.aliases; !rest.empty();) {
+      names.push_back(TakeUntil(rest, ' '));
+    }
+  }
+  return WrongUsage({.where = std::string(where),
+                     .found = "unknown block format \"" + std::string(name) + "\"",
+                     .expected = DidYouMean(name, names),
+                     .hint = "\"fourpiles formats\" lists them all"});
+}
+
+std::string AsTyped(const Choice& choice) {
+  return std::string(choice.key) + (choice.values.empty() ? "" : "=…");
+}
+
+tl::unexpected<Error> UnknownChoice(std::string_view key, const BlockFormat& format,
+                                    std::string_view where) {
+  std::vector<std::string_view> keys;
+  std::string all;
+  for (const Choice& choice : ChoicesOf(format)) {
+    keys.push_back(choice.key);
+    all += (all.empty() ? "" : ", ") + AsTyped(choice);
+  }
+  const std::string name(format.name);
+  return WrongUsage({.where = std::string(where),
+                     .found = "\"" + name + "\" has no choice \"" + std::string(key) + "\"",
+                     .expected = DidYouMean(key, keys),
+                     .hint = all.empty() ? name + " has no choices" : name + " has " + all});
+}
+
+// Sets one "key=value" or "key".
+Result<void> ApplyChoice(std::string_view text, std::string_view where, BlockFormat& format) {
+  std::string_view value = text;
+  const std::string_view key = TakeUntil(value, '=');
+  const std::span<const Choice> choices = ChoicesOf(format);
+  const auto choice = std::ranges::find(choices, key, &Choice::key);
+  if (choice == choices.end()) {
+    return UnknownChoice(key, format, where);
+  }
+  const bool has_value = key.size() < text.size();
+  if (has_value == choice->values.empty() || !choice->choose(value, format)) {
+    return WrongUsage(
+        {.where = std::string(where),
+         .found = "\"" + std::string(text) + "\" of \"" + std::string(format.name) + "\"",
+         .expected = choice->values.empty()
+                         ? "expected no value"
+                         : "expected " + std::string(key) + "=" + std::string(choice->values)});
+  }
+  return {};
+}
+
+std::string IntegerChoices(const BlockFormat& format) {
+  std::string text = "channel";
+  if (format.granularity == Granularity::kGroup) {
+    text = "group=" + std::to_string(format.block_elements);
+  } else if (format.granularity == Granularity::kTensor) {
+    text = "tensor";
+  }
+  if (!IsUnsigned(format)) {
+    text += format.asymmetric ? ",asymmetric" : ",symmetric";
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<BlockFormat> FindBlockFormat(std::string_view name, std::string_view where) {
+  const std::string lower = LowerCase(name);
+  std::string_view choices = lower;
+  const std::string_view base = TakeUntil(choices, ':');
+  const auto found = std::ranges::find_if(
+      BlockFormats(), [&](const BlockFormat& format) { return IsNamed(format, base); });
+  if (found == BlockFormats().end()) {
+    return UnknownFormat(name.substr(0, base.size()), where);
+  }
+  BlockFormat format = *found;
+  while (!choices.empty()) {
+    if (auto applied = ApplyChoice(TakeUntil(choices, ','), where, format); !applied) {
+      return tl::make_unexpected(std::move(applied).error());
+    }
+  }
+  return format;
+}
+
+std::string FullName(const BlockFormat& format) {
+  std::string name(format.name);
+  switch (format.kind) {
+    case BlockKind::kMicroscaling:
+      return name + ":scale=" + std::string(Name(format.scale_rule));
+    case BlockKind::kTwoLevel:
+      return name + ":tensor-scale=" + std::string(Name(format.tensor_scale));
+    case BlockKind::kCodeBook:
+      return name + ":block=" + std::to_string(format.block_elements) +
+             (format.double_quantized ? ",double" : "");
+    case BlockKind::kInteger:
+      return name + ":" + IntegerChoices(format);
+    case BlockKind::kGgml:
+      break;
+  }
+  return name;
+}
+
+std::string_view Name(ScaleRule rule) {
+  switch (rule) {
+    case ScaleRule::kFloor:
+      return "floor";
+    case ScaleRule::kEven:
+      return "even";
+    case ScaleRule::kCeil:
+      return "ceil";
+    case ScaleRule::kRceil:
+      break;
+  }
+  return "rceil";
+}
+
+std::string_view Name(TensorScale tensor_scale) {
+  return tensor_scale == TensorScale::kMultiplier ? "multiplier" : "divisor";
+}
+
+}  // namespace fourpiles

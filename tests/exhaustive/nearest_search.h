@@ -1,0 +1,54 @@
+#pragma once
+
+// A second meaning of rounding, made of a table of values and a search in it. As magnitudes grow,
+// the code that a float32 gets only moves up: so the floats fall into stretches that have one code,
+// and the ends of a stretch are a value of the format, the middle between two, or the next float.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fourpiles/number_format.h"
+
+namespace fourpiles::exhaustive {
+
+// What the codes of a format stand for. Values are magnitudes, in order, zero first.
+struct ValueTable {
+  struct Entry {
+    double value = 0;
+    std::uint32_t code = 0;
+    std::uint32_t negative_code = 0;  // of −value; of zero where there is no −0
+  };
+  std::vector<Entry> finite;
+  bool has_infinity = false;
+  std::uint32_t infinity = 0;
+  std::uint32_t negative_infinity = 0;
+  std::vector<bool> is_nan;  // by code
+  bool has_nan = false;
+};
+
+// From decode_{file}.csv, formats with a sign; empty when it cannot be read.
+ValueTable ReadValueTable(const std::string& file);
+
+// What is checked: code i is that of values[i], the element first_index + i.
+using Encoder = void (*)(std::span<const float> values, const NumberFormat& format,
+                         const Conversion& conversion, std::uint64_t first_index,
+                         std::span<std::uint32_t> codes);
+
+struct Sweep {
+  NumberFormat format;    // handed to the encoder
+  Conversion conversion;  // subnormals kept
+  std::uint32_t stride = 1;
+};
+
+struct SweepResult {
+  std::uint64_t checked = 0;
+  std::uint64_t wrong = 0;
+  std::string first_wrong = {};  // "43e80001 -> 7f, expected 7e"
+};
+
+// Every stride-th float32 of either sign, NaNs too, and the ends of all stretches.
+SweepResult SweepFloat32(const ValueTable& table, const Sweep& sweep, Encoder encoder);
+
+}  // namespace fourpiles::exhaustive
