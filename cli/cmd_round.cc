@@ -19,22 +19,27 @@ constexpr Option kOptions[] = {
      .help = "the number format to round to",
      .count = Count::kMany,
      .required = true},
+    kRoundingOption,
     kOverflowOption,
+    kInfinitiesOption,
+    kSubnormalsOption,
+    kFromOption,
+    kSeedOption,
 };
 
 Result<Answer> Run(const Arguments& arguments) {
   TRY(const std::vector<TypedNumber> values, NumbersOf(arguments, "VALUE"));
   TRY(const std::vector<NumberFormat> formats, FormatsOf(arguments, "--to"));
-  TRY(const Overflow overflow, OverflowOf(arguments));
+  TRY(const TypedConversion how, TypedConversionOf(arguments));
   std::vector<Rounding> roundings;
-  for (const TypedNumber& value : values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
     for (const NumberFormat& format : formats) {
-      roundings.push_back(RoundTyped(value, format, overflow));
+      roundings.push_back(RoundTyped(values[i], format, how, i));
     }
   }
   Answer answer;
-  answer.text = RoundText(roundings, overflow);
-  answer.json = RoundJson(roundings, overflow);
+  answer.text = RoundText(roundings, how);
+  answer.json = RoundJson(roundings, how);
   return answer;
 }
 
@@ -46,7 +51,9 @@ constexpr Command kRoundCommand = {
     .examples =
         "fourpiles round 70000 --to float16 bfloat16\n"
         "fourpiles round 0.1 1e-8 65520 --to fp16,bf16,e4m3\n"
-        "fourpiles round 500 --to e4m3 --overflow saturate",
+        "fourpiles round 500 --to e4m3 --overflow saturate\n"
+        "fourpiles round 0.1 0.1 0.1 --to e2m1 --rounding stochastic --seed 1\n"
+        "fourpiles round 1e-5 --to fp16 --rounding up --subnormals flush-output",
     .options = kOptions,
     .run = Run,
 };

@@ -2,8 +2,54 @@
 
 #include "base/nearest_name.h"
 #include "base/try.h"
+#include "formats/choices.h"
+#include "units/parse.h"
 
 namespace fourpiles::cli {
+namespace {
+
+constexpr std::string_view kPolicies =
+    "ieee: infinity, else NaN, else the largest; saturate: the largest; nan: NaN";
+
+// An option whose values are the names of `choices`.
+template <typename Choice>
+struct Choices {
+  std::string_view option;
+  std::string_view kind;  // what an unknown name is an unknown one of
+  std::span<const Choice> all;
+  std::string_view hint;
+};
+
+template <typename Choice>
+Result<Choice> ChoiceOf(const Arguments& arguments, const Choices<Choice>& choices,
+                        Choice otherwise) {
+  const std::string_view typed = arguments.One(choices.option, Name(otherwise));
+  std::vector<std::string_view> names;
+  for (const Choice choice : choices.all) {
+    if (typed == Name(choice)) {
+      return choice;
+    }
+    names.push_back(Name(choice));
+  }
+  return WrongUsage(
+      {.where = std::string(choices.option),
+       .found = "unknown " + std::string(choices.kind) + " \"" + std::string(typed) + "\"",
+       .expected = DidYouMean(typed, names),
+       .hint = std::string(choices.hint)});
+}
+
+// An option that would change nothing.
+Result<void> RefuseIdle(const Arguments& arguments, std::string_view option, bool used,
+                        std::string_view needs) {
+  if (!arguments.Has(option) || used) {
+    return {};
+  }
+  return WrongUsage({.where = std::string(option),
+                     .found = "nothing goes by it",
+                     .expected = "expected only with " + std::string(needs)});
+}
+
+}  // namespace
 
 Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option) {
   std::vector<NumberFormat> formats;
@@ -24,19 +70,38 @@ Result<std::vector<TypedNumber>> NumbersOf(const Arguments& arguments, std::stri
 }
 
 Result<Overflow> OverflowOf(const Arguments& arguments) {
-  const std::string_view typed = arguments.One("--overflow", Name(Overflow::kIeee));
-  std::vector<std::string_view> names;
-  for (const Overflow overflow : {Overflow::kIeee, Overflow::kSaturate, Overflow::kNan}) {
-    if (typed == Name(overflow)) {
-      return overflow;
-    }
-    names.push_back(Name(overflow));
+  return ChoiceOf<Overflow>(arguments, {"--overflow", "policy", kOverflows, kPolicies},
+                            Overflow::kIeee);
+}
+
+Result<TypedConversion> TypedConversionOf(const Arguments& arguments) {
+  TypedConversion how;
+  Conversion& conversion = how.conversion;
+  TRY(conversion.rounding,
+      ChoiceOf<RoundingMode>(arguments,
+                             {"--rounding", "rounding mode", kRoundingModes,
+                              "nearest-even, nearest-away, toward-zero, up, down, to-odd, "
+                              "stochastic"},
+                             RoundingMode::kNearestEven));
+  TRY(conversion.overflow, OverflowOf(arguments));
+  TRY(conversion.infinities,
+      ChoiceOf<Overflow>(arguments, {"--infinities", "policy", kOverflows, kPolicies},
+                         conversion.overflow));
+  TRY(conversion.subnormals,
+      ChoiceOf<Subnormals>(arguments,
+                           {"--subnormals", "choice", kSubnormals,
+                            "keep, flush-input (of the format of --from), flush-output"},
+                           Subnormals::kKept));
+  TRY_VOID(RefuseIdle(arguments, "--from", conversion.subnormals == Subnormals::kFlushedOnInput,
+                      "--subnormals flush-input"));
+  TRY_VOID(RefuseIdle(arguments, "--seed", conversion.rounding == RoundingMode::kStochastic,
+                      "--rounding stochastic"));
+  if (arguments.Has("--from")) {
+    TRY(how.from, FindFormat(arguments.One("--from"), "--from"));
   }
-  return WrongUsage(
-      {.where = "--overflow",
-       .found = "unknown policy \"" + std::string(typed) + "\"",
-       .expected = DidYouMean(typed, names),
-       .hint = "ieee: infinity, else NaN, else the largest; saturate: the largest; nan: NaN"});
+  TRY(const std::int64_t seed, ParseCount(arguments.One("--seed", "0"), "--seed"));
+  conversion.seed = static_cast<std::uint64_t>(seed);
+  return how;
 }
 
 }  // namespace fourpiles::cli

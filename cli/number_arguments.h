@@ -1,11 +1,11 @@
 #pragma once
 
-// What the commands about numbers share: reading formats, numbers and the overflow policy.
+// What the commands about numbers share: reading formats, numbers and how they are rounded.
 
 #include <vector>
 
 #include "cli/command.h"
-#include "formats/typed_number.h"
+#include "formats/rounding.h"
 
 namespace fourpiles::cli {
 
@@ -18,9 +18,43 @@ inline constexpr Option kOverflowOption = {
         "saturate, nan",
 };
 
+// The rows that say how numbers are rounded, for TypedConversionOf.
+inline constexpr Option kRoundingOption = {
+    .name = "--rounding",
+    .value = "MODE",
+    .help =
+        "nearest-even (the default), nearest-away, toward-zero, up, down, to-odd, stochastic (by "
+        "chance)",
+};
+inline constexpr Option kInfinitiesOption = {
+    .name = "--infinities",
+    .value = "POLICY",
+    .help = "the same for infinite values; as --overflow when it is not given",
+};
+inline constexpr Option kSubnormalsOption = {
+    .name = "--subnormals",
+    .value = "CHOICE",
+    .help =
+        "keep (the default), flush-output (to zero, of results), flush-input (of values, as --from "
+        "has them)",
+};
+inline constexpr Option kFromOption = {
+    .name = "--from",
+    .value = "FORMAT",
+    .help = "what a value comes from, for --subnormals flush-input; float64 by default",
+};
+inline constexpr Option kSeedOption = {
+    .name = "--seed",
+    .value = "N",
+    .help = "of --rounding stochastic, 0 by default; each VALUE has random bits of its own",
+};
+
 Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option);
 Result<std::vector<TypedNumber>> NumbersOf(const Arguments& arguments, std::string_view option);
 // The policy of --overflow; ieee when it was not given.
 Result<Overflow> OverflowOf(const Arguments& arguments);
+// What --rounding, --overflow, --infinities, --subnormals, --from and --seed say. Error: an unknown
+// name; --from or --seed where nothing goes by it.
+Result<TypedConversion> TypedConversionOf(const Arguments& arguments);
 
 }  // namespace fourpiles::cli

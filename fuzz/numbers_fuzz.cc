@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const TypedNumber value = number ? *number : ParseNumber("0.1", "input").value();
   const NumberFormat format = named ? *named : FindFormat("e5m2").value();
-  const Rounding rounding = RoundTyped(value, format, Overflow::kIeee);
+  const Rounding rounding = RoundTyped(value, format, {});
   if (std::isnan(rounding.value)) {
     return 0;
   }

@@ -30,18 +30,19 @@ double Ratio(const Decimal& a, const Decimal& b) {
 
 // Finds the neighbours of a finite input and how far its rounded value lies from it.
 void Measure(Rounding& rounding) {
-  const double largest = Largest(rounding.format);
+  const Conversion inward = {.rounding = RoundingMode::kTowardZero};
   const double inside =
-      std::isinf(rounding.value) ? std::copysign(largest, rounding.value) : rounding.value;
-  const Decimal error = Decimal::Of(inside) - rounding.input.exact;
+      Decode(Encode(rounding.input.AsReal(), rounding.format, inward).code, rounding.format);
   rounding.below = NextBelow(inside, rounding.format);
   rounding.above = NextAbove(inside, rounding.format);
-  if (!error.IsZero()) {
-    (error.IsNegative() ? rounding.below : rounding.above) = inside;
+  const Decimal outside = rounding.input.exact - Decimal::Of(inside);
+  if (!outside.IsZero()) {
+    (outside.IsNegative() ? rounding.above : rounding.below) = inside;
   }
   if (std::isinf(rounding.value)) {
     return;
   }
+  const Decimal error = Decimal::Of(rounding.value) - rounding.input.exact;
   rounding.error = error.IsZero() ? 0.0 : error.Nearest();
   if (error.IsZero()) {
     rounding.error_in_ulps = 0.0;
@@ -55,6 +56,18 @@ void Measure(Rounding& rounding) {
     const Decimal twice = error * Decimal(2);
     rounding.tie = twice == gap || (Decimal() - twice) == gap;
   }
+}
+
+Encoded EncodeTyped(const Real& value, const NumberFormat& format, const TypedConversion& how,
+                    std::uint64_t index) {
+  Conversion conversion = how.conversion;
+  if (how.from && conversion.subnormals == Subnormals::kFlushedOnInput) {
+    if (IsSubnormal(value, *how.from)) {
+      return FlushedToZero(value.negative, format);
+    }
+    conversion.subnormals = Subnormals::kKept;
+  }
+  return Encode(value, format, conversion, index);
 }
 
 }  // namespace
@@ -80,11 +93,17 @@ std::optional<double> NextBelow(double value, const NumberFormat& format) {
   return code == 0 ? std::nullopt : std::optional(Decode(code - 1, format));
 }
 
-Rounding RoundTyped(const TypedNumber& input, const NumberFormat& format, Overflow overflow) {
+Rounding RoundTyped(const TypedNumber& input, const NumberFormat& format,
+                    const TypedConversion& how, std::uint64_t index) {
+  const Real value = input.AsReal();
+  Conversion kept = how.conversion;
+  kept.subnormals = Subnormals::kKept;
   Rounding rounding;
   rounding.input = input;
   rounding.format = format;
-  rounding.encoded = Encode(input.AsReal(), format, overflow);
+  rounding.mode = how.conversion.rounding;
+  rounding.encoded = EncodeTyped(value, format, how, index);
+  rounding.flushed = rounding.encoded.code != Encode(value, format, kept, index).code;
   rounding.value = Decode(rounding.encoded.code, format);
   if (input.finite && !std::isnan(rounding.value)) {
     Measure(rounding);

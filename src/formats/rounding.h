@@ -8,10 +8,20 @@
 
 namespace fourpiles {
 
+// How a typed number is rounded.
+struct TypedConversion {
+  Conversion conversion = {};
+  // The format that it is taken from: what is subnormal there is zero, if flushed on input.
+  // Nothing: float64.
+  std::optional<NumberFormat> from = {};
+};
+
 struct Rounding {
   TypedNumber input;
   NumberFormat format;
+  RoundingMode mode = RoundingMode::kNearestEven;
   Encoded encoded;
+  bool flushed = false;         // zero for being subnormal
   double value = 0;             // of the code
   std::optional<double> below;  // the format's next value under the input, infinity included
   std::optional<double> above;  // the next one over it
@@ -21,9 +31,10 @@ struct Rounding {
   bool tie = false;  // the input lies exactly halfway between them
 };
 
-// Rounds to nearest-even. The neighbours bracket the input strictly: for an exact value they are
-// the values before and after it.
-Rounding RoundTyped(const TypedNumber& input, const NumberFormat& format, Overflow overflow);
+// The neighbours bracket the input strictly: for an exact value they are the values before and
+// after it. `index` is the number's place among others, for stochastic rounding.
+Rounding RoundTyped(const TypedNumber& input, const NumberFormat& format,
+                    const TypedConversion& how, std::uint64_t index = 0);
 
 // The next value of the format over or under `value`, which is one of its values; infinity where
 // the format has it. Nothing past the ends.

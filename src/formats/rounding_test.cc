@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/choices.h"
 #include "formats/scaling.h"
 
 namespace fourpiles {
@@ -13,8 +14,9 @@ NumberFormat Format(const char* name) {
   return FindFormat(name).value();
 }
 
-Rounding RoundText(const char* text, const char* format, Overflow overflow = Overflow::kIeee) {
-  return RoundTyped(ParseNumber(text, "VALUE").value(), Format(format), overflow);
+Rounding RoundText(const char* text, const char* format, const TypedConversion& how = {},
+                   std::uint64_t index = 0) {
+  return RoundTyped(ParseNumber(text, "VALUE").value(), Format(format), how, index);
 }
 
 // bfloat16 has steps of 512 between 65,536 and 131,072: 70,000 lies between 69,632 and 70,144.
@@ -47,7 +49,7 @@ TEST(Rounding, PastTheLargestTheNeighbourIsInfinityOrNothing) {
   EXPECT_EQ(half.below, 65504.0);
   EXPECT_EQ(half.above, HUGE_VAL);
   EXPECT_EQ(half.error_in_ulps, std::nullopt);
-  const Rounding e4m3 = RoundText("-500", "e4m3", Overflow::kSaturate);
+  const Rounding e4m3 = RoundText("-500", "e4m3", {NearestEven(Overflow::kSaturate)});
   EXPECT_EQ(e4m3.value, -448.0);
   EXPECT_EQ(e4m3.error, 52.0);
   EXPECT_EQ(e4m3.above, -448.0);
@@ -62,6 +64,61 @@ TEST(Rounding, AroundZero) {
   EXPECT_EQ(RoundText("0", "float16").below, -0x1p-24);
   EXPECT_EQ(RoundText("0", "e8m0").above, 0x1p-127);
   EXPECT_EQ(RoundText("0", "e8m0").below, std::nullopt);
+}
+
+// float16 has steps of 2^-10 above 1: 1.0001 lies a tenth of a step above it.
+TEST(Rounding, NeighboursAreTheInputsWhateverTheMode) {
+  for (const RoundingMode mode : kRoundingModes) {
+    const Rounding r = RoundText("-1.0001", "float16", {{.rounding = mode}});
+    EXPECT_EQ(r.below, -1.0 - 0x1p-10) << Name(mode);
+    EXPECT_EQ(r.above, -1.0) << Name(mode);
+    EXPECT_EQ(r.mode, mode);
+    EXPECT_FALSE(r.tie);
+  }
+  const Rounding down = RoundText("-1.0001", "float16", {{.rounding = RoundingMode::kDown}});
+  EXPECT_EQ(down.value, -1.0 - 0x1p-10);
+  EXPECT_NEAR(down.error_in_ulps.value(), 1 - 0.0001 * 1024, 1e-12);
+  const Rounding tie = RoundText("2049", "float16", {{.rounding = RoundingMode::kUp}});
+  EXPECT_EQ(tie.value, 2050.0);
+  EXPECT_TRUE(tie.tie);
+}
+
+TEST(Rounding, AFlushedValueKeepsItsNeighbours) {
+  const Rounding r = RoundText("-1e-5", "float16", {{.subnormals = Subnormals::kFlushedOnOutput}});
+  EXPECT_TRUE(r.flushed);
+  EXPECT_EQ(r.encoded.code, 0x8000U);
+  EXPECT_EQ(r.encoded.status, RoundingStatus::kUnderflow);
+  EXPECT_EQ(r.error, 1e-5);
+  EXPECT_EQ(r.below, -168 * 0x1p-24);
+  EXPECT_EQ(r.above, -167 * 0x1p-24);
+}
+
+TEST(Rounding, FlushesOnInputWhatIsSubnormalWhereItComesFrom) {
+  const Conversion flush = {.subnormals = Subnormals::kFlushedOnInput};
+  EXPECT_EQ(RoundText("1e-40", "float32", {flush, Format("float32")}).encoded.code, 0U);
+  EXPECT_TRUE(RoundText("1e-40", "float32", {flush, Format("float32")}).flushed);
+  EXPECT_EQ(RoundText("1e-40", "float32", {flush, Format("float16")}).encoded.code, 0U);
+  EXPECT_FALSE(RoundText("1e-40", "float32", {flush}).flushed);
+  EXPECT_FALSE(RoundText("1e-5", "float16", {flush, Format("float32")}).flushed);
+  EXPECT_FALSE(RoundText("1e-310", "float64", {flush, Format("e8m0")}).flushed);
+  EXPECT_TRUE(RoundText("1e-310", "float64", {flush}).flushed);
+}
+
+TEST(Rounding, ByChanceGoesByTheIndex) {
+  const TypedConversion how = {{.rounding = RoundingMode::kStochastic, .seed = 1}};
+  int up = 0;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    up += RoundText("2.5", "e2m1", how, i).value == 3.0 ? 1 : 0;
+  }
+  EXPECT_GT(up, 16);
+  EXPECT_LT(up, 48);
+}
+
+TEST(Rounding, BelowZeroWithoutASignThereIsNothing) {
+  const Rounding r = RoundText("-3", "binary8p4uf", {NearestEven(Overflow::kSaturate)});
+  EXPECT_EQ(r.value, 0.0);
+  EXPECT_EQ(r.above, 0.0);
+  EXPECT_EQ(r.below, std::nullopt);
 }
 
 // Walking up from the lowest value visits every value once, in order.

@@ -250,9 +250,9 @@ bool IsDropped(std::string_view name) {
   return name.find("pooler.") != std::string_view::npos;  // BERT's, which only classifiers need
 }
 
-class Conversion {
+class GgufConversion {
  public:
-  Conversion(const Network& network, const GgufOptions& options)
+  GgufConversion(const Network& network, const GgufOptions& options)
       : network_(network), options_(options), names_(NamesFor(network.model_type)) {}
 
   Result<std::vector<GgufTensor>> Tensors() const {
@@ -357,7 +357,7 @@ const PlacedTensor* Embedding(const GgufTensors& gguf) {
 Result<GgufTensors> TensorsOfNetwork(const Network& network, std::string_view mixture,
                                      const GgufOptions& options) {
   TRY(const Mixture found, FindMixture(mixture, "mixture"));
-  TRY(std::vector<GgufTensor> tensors, Conversion(network, options).Tensors());
+  TRY(std::vector<GgufTensor> tensors, GgufConversion(network, options).Tensors());
   const std::vector<const StoredType*> types =
       MixtureTypes(found, options.imatrix, ModelOf(network, tensors), tensors);
   GgufTensors gguf;

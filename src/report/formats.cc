@@ -32,6 +32,7 @@ std::string ThresholdText(const NumberFormat& format) {
 std::string PastLargest(const NumberFormat& format) {
   switch (format.specials) {
     case Specials::kIeee:
+    case Specials::kP3109Extended:
       return "infinity";
     case Specials::kNanAtTop:
     case Specials::kNanAtZero:
@@ -142,7 +143,8 @@ std::string FormatListText(std::span<const NumberFormat> formats) {
   }
   return InColumns(rows, {.right = {1, 2, 3, 4, 5, 6}}) +
          "Any pair of exponent and fraction bits is a format too: e6m9 (IEEE-like), e3m3fn (no "
-         "infinity).\n";
+         "infinity).\n"
+         "So are the 8-bit formats of the IEEE P3109 draft: binary8p1se to binary8p8uf.\n";
 }
 
 std::string FormatFactsText(std::span<const NumberFormat> formats) {

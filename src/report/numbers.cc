@@ -31,31 +31,75 @@ std::string ErrorText(const Rounding& r) {
 
 std::string WhyNan(const Rounding& r) {
   if (std::isnan(r.input.nearest)) {
-    return r.format.specials == Specials::kNone ? "the format has no NaN; ml_dtypes stores -0"
-                                                : "the input is NaN";
+    return Nans(r.format) == 0 ? "the format has no NaN; ml_dtypes stores -0" : "the input is NaN";
   }
   if (!r.format.has_sign && r.input.nearest < 0) {
     return "the format has no sign";
   }
-  return fmt::format("past the largest, {}, the format has only NaN",
-                     NumberText(Largest(r.format)));
+  return fmt::format("past the largest, {}, {}", NumberText(Largest(r.format)),
+                     Infinities(r.format) == 0 ? "the format has only NaN" : "NaN as asked for");
+}
+
+std::string WhySaturated(const Rounding& r) {
+  if (r.value == 0) {
+    return "below zero, and kept there: the format has no sign";
+  }
+  return fmt::format("{} the largest, {}, and kept there",
+                     r.input.finite ? "past" : "infinite, past", NumberText(Largest(r.format)));
+}
+
+bool IsToNearest(const Rounding& r) {
+  return r.mode == RoundingMode::kNearestEven || r.mode == RoundingMode::kNearestAway;
+}
+
+std::string WhyUnderflow(const Rounding& r) {
+  const std::string smallest = NumberText(SmallestPositive(r.format));
+  switch (r.mode) {
+    case RoundingMode::kNearestEven:
+      return fmt::format("half of the smallest positive value, {}, or less", smallest);
+    case RoundingMode::kNearestAway:
+      return fmt::format("less than half of the smallest positive value, {}", smallest);
+    default:
+      return fmt::format("less than the smallest positive value, {}", smallest);
+  }
+}
+
+// Which of its neighbours an inexact value became.
+std::string_view Way(const Rounding& r) {
+  switch (r.mode) {
+    case RoundingMode::kNearestEven:
+      return r.tie ? "a tie, to the even code" : "the nearer one";
+    case RoundingMode::kNearestAway:
+      return r.tie ? "a tie, away from zero" : "the nearer one";
+    case RoundingMode::kTowardZero:
+      return "toward zero";
+    case RoundingMode::kUp:
+      return "up";
+    case RoundingMode::kDown:
+      return "down";
+    case RoundingMode::kToOdd:
+      return "to the odd code";
+    case RoundingMode::kStochastic:
+      break;
+  }
+  return "by chance";
 }
 
 // One sentence on what happened.
 std::string Why(const Rounding& r) {
-  const std::string largest = NumberText(Largest(r.format));
+  if (r.flushed) {
+    return "subnormal, and taken for zero";
+  }
   switch (r.encoded.status) {
     case RoundingStatus::kNan:
       return WhyNan(r);
     case RoundingStatus::kOverflow:
-      return fmt::format("half a step or more past the largest, {}", largest);
+      return fmt::format("{} the largest, {}", IsToNearest(r) ? "half a step or more past" : "past",
+                         NumberText(Largest(r.format)));
     case RoundingStatus::kSaturated:
-      return fmt::format("{} the largest, {}, and kept there",
-                         std::isinf(r.input.nearest) && !r.input.finite ? "infinite, past" : "past",
-                         largest);
+      return WhySaturated(r);
     case RoundingStatus::kUnderflow:
-      return fmt::format("half of the smallest positive value, {}, or less",
-                         NumberText(SmallestPositive(r.format)));
+      return WhyUnderflow(r);
     case RoundingStatus::kSubnormal:
     case RoundingStatus::kRounded:
     case RoundingStatus::kExact:
@@ -73,8 +117,7 @@ std::string Why(const Rounding& r) {
                ? "exact, with fewer bits than a normal value; " + Between(r)
                : "exact; " + Between(r);
   }
-  return fmt::format("{}, {}; {}", Between(r), r.tie ? "a tie, to the even code" : "the nearer one",
-                     ErrorText(r));
+  return fmt::format("{}, {}; {}", Between(r), Way(r), ErrorText(r));
 }
 
 Json::Object RoundingJson(const Rounding& r) {
@@ -94,6 +137,30 @@ Json::Object RoundingJson(const Rounding& r) {
           {"tie", r.tie}};
 }
 
+std::string_view FromText(const TypedConversion& how) {
+  return how.from ? how.from->name : "float64";
+}
+
+// What shaped the answer: the rounding and the policy, and what else is not as ever.
+std::string HowText(const TypedConversion& how) {
+  const Conversion& conversion = how.conversion;
+  std::string text =
+      fmt::format("{}; --overflow {}", Name(conversion.rounding), Name(conversion.overflow));
+  if (conversion.infinities != conversion.overflow) {
+    text += fmt::format("; --infinities {}", Name(conversion.infinities));
+  }
+  if (conversion.subnormals != Subnormals::kKept) {
+    text += fmt::format("; --subnormals {}", Name(conversion.subnormals));
+  }
+  if (conversion.subnormals == Subnormals::kFlushedOnInput) {
+    text += fmt::format(" --from {}", FromText(how));
+  }
+  if (conversion.rounding == RoundingMode::kStochastic) {
+    text += fmt::format("; --seed {}", conversion.seed);
+  }
+  return text + "\n";
+}
+
 std::string StallText(const Accumulation& sum, std::int64_t times) {
   if (sum.first_stalled_step) {
     return fmt::format("step {} no longer moves it", *sum.first_stalled_step);
@@ -104,21 +171,29 @@ std::string StallText(const Accumulation& sum, std::int64_t times) {
 
 }  // namespace
 
-std::string RoundText(std::span<const Rounding> roundings, Overflow overflow) {
+std::string RoundText(std::span<const Rounding> roundings, const TypedConversion& how) {
   std::vector<std::vector<std::string>> rows;
   for (const Rounding& r : roundings) {
     rows.push_back({r.input.text, std::string(r.format.name), NumberText(r.value), CodeText(r),
                     std::string(Name(r.encoded.status)), Why(r)});
   }
-  return InColumns(rows, {}) + fmt::format("nearest-even; --overflow {}\n", Name(overflow));
+  return InColumns(rows, {}) + HowText(how);
 }
 
-Json::Object RoundJson(std::span<const Rounding> roundings, Overflow overflow) {
+Json::Object RoundJson(std::span<const Rounding> roundings, const TypedConversion& how) {
   Json::Array results;
   for (const Rounding& r : roundings) {
     results.emplace_back(RoundingJson(r));
   }
-  return {{"overflow", Name(overflow)}, {"results", std::move(results)}};
+  const Conversion& conversion = how.conversion;
+  const bool by_chance = conversion.rounding == RoundingMode::kStochastic;
+  return {{"rounding", Name(conversion.rounding)},
+          {"overflow", Name(conversion.overflow)},
+          {"infinities", Name(conversion.infinities)},
+          {"subnormals", Name(conversion.subnormals)},
+          {"from", FromText(how)},
+          {"seed", by_chance ? Json(static_cast<std::int64_t>(conversion.seed)) : Json()},
+          {"results", std::move(results)}};
 }
 
 std::string AccumulateText(const AccumulationJob& job, std::span<const AccumulateResult> results) {

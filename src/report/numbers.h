@@ -24,8 +24,9 @@ std::string FormatListText(std::span<const NumberFormat> formats);
 std::string FormatFactsText(std::span<const NumberFormat> formats);
 Json::Object FormatsJson(std::span<const NumberFormat> formats);
 
-std::string RoundText(std::span<const Rounding> roundings, Overflow overflow);
-Json::Object RoundJson(std::span<const Rounding> roundings, Overflow overflow);
+// `how` is what all of them were rounded with.
+std::string RoundText(std::span<const Rounding> roundings, const TypedConversion& how);
+Json::Object RoundJson(std::span<const Rounding> roundings, const TypedConversion& how);
 
 // A sum in one format; `master` names the format of the master copy, if there was one.
 struct AccumulateResult {
