@@ -8,9 +8,12 @@
 //   scale times zero).
 // - Encoding a block with a NaN or an infinity in it gives a block whose scale is the float16 NaN
 //   0x7e00 and whose other bytes are zero, so every value of it comes back as NaN: it is not lost.
+//   mxfp4, which has no NaN in ggml: scale 255, codes 7, which come back as infinity.
 //   A finite block whose scale overflows float16 has an infinite scale, as in ggml.
-// - A value divided by a scale below 2^−128, whose inverse is infinite in float32, gets the code 0;
-//   the scale itself is ±0 as a float16, so the block comes back as zeros.
+// - Where a scale is so small, 2^−128 or less, that its inverse is infinite in float32, codes are
+// 0,
+//   and 1 in q2_0, tq1_0 and tq2_0. The scale is ±0 as a float16, so the block comes back as
+//   zeros.
 // The processor's rounding mode and flush bits do not matter.
 
 #include <cstddef>

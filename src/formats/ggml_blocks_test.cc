@@ -76,9 +76,19 @@ std::vector<const GgmlCodec*> Codecs() {
   return codecs;
 }
 
+std::vector<const GgmlCodec*> Encoders() {
+  std::vector<const GgmlCodec*> encoders;
+  for (const GgmlCodec* codec : Codecs()) {
+    if (codec->encode != nullptr) {
+      encoders.push_back(codec);
+    }
+  }
+  return encoders;
+}
+
 // One block of the type, of values that all are `value`.
-std::vector<std::byte> BlockOf(const char* type, float value) {
-  const GgmlCodec& codec = Codec(type);
+std::vector<std::byte> BlockOf(std::string_view type, float value) {
+  const GgmlCodec& codec = Codec(std::string(type));
   return Encoded(codec, std::vector<float>(static_cast<std::size_t>(codec.block_elements), value));
 }
 
@@ -209,10 +219,13 @@ TEST(GgmlBlocks, ScalesBeyondFloat16AreInfinite) {
 }
 
 TEST(GgmlBlocks, ScalesWithoutInverseGetTheCodeZero) {
-  for (const char* type : {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0"}) {
+  for (const GgmlCodec* codec : Encoders()) {
+    if (codec->type == "mxfp4") {
+      continue;  // divides by nothing
+    }
     for (const float value : {0x1p-149F, -0x1p-149F, 0x1p-130F, -0x1p-127F}) {
-      for (const float decoded : Decoded(Codec(type), BlockOf(type, value))) {
-        ASSERT_EQ(decoded, 0) << type << " " << value;
+      for (const float decoded : Decoded(*codec, BlockOf(codec->type, value))) {
+        ASSERT_EQ(decoded, 0) << codec->type << " " << value;
       }
     }
   }
@@ -220,34 +233,40 @@ TEST(GgmlBlocks, ScalesWithoutInverseGetTheCodeZero) {
   EXPECT_EQ(BlockOf("q8_0", 0x1p-130F), std::vector<std::byte>(34));
 }
 
-TEST(GgmlBlocks, FiniteExtremesStayDefined) {
+TEST(GgmlBlocks, FiniteExtremesHaveInfiniteScales) {
   constexpr float kLargest = std::numeric_limits<float>::max();
-  for (const char* type : {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0"}) {
-    std::vector<float> values(32, kLargest);
-    values[3] = -kLargest;  // the range of both is infinite
+  for (const GgmlCodec* codec : Encoders()) {
+    std::vector<float> values(static_cast<std::size_t>(codec->block_elements), kLargest);
+    values[3] = -kLargest;  // the range of both is infinite, as is the sum of magnitudes
     values[5] = 0x1p-149F;
-    EXPECT_EQ(Decoded(Codec(type), Encoded(Codec(type), values)).size(), 32U);
+    const bool has_half = codec->type != "mxfp4";  // its scales go up to 2^127
+    for (const float decoded : Decoded(*codec, Encoded(*codec, values))) {
+      EXPECT_EQ(std::isfinite(decoded), !has_half) << codec->type;
+    }
   }
 }
 
 TEST(GgmlBlocks, BlocksWithANanOrAnInfinityAreNan) {
-  for (const char* type : {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0"}) {
+  for (const GgmlCodec* codec : Encoders()) {
+    const auto count = static_cast<std::size_t>(codec->block_elements);
     for (const float bad : {std::nanf(""), -std::nanf("1"), HUGE_VALF, -HUGE_VALF}) {
-      std::vector<float> values(96, 1);
-      values[40] = bad;
-      const std::vector<std::byte> blocks = Encoded(Codec(type), values);
-      const std::size_t bytes = blocks.size() / 3;
-      std::vector<std::byte> expected = BytesOf("007e");
-      expected.resize(bytes);
-      EXPECT_EQ(std::vector<std::byte>(blocks.begin() + static_cast<std::ptrdiff_t>(bytes),
-                                       blocks.begin() + static_cast<std::ptrdiff_t>(2 * bytes)),
-                expected);
-      const std::vector<float> decoded = Decoded(Codec(type), blocks);
-      EXPECT_EQ(decoded[31], decoded[64]);
-      EXPECT_EQ(std::bit_cast<std::uint32_t>(decoded[32]), 0x7fc00000U);
-      EXPECT_EQ(std::bit_cast<std::uint32_t>(decoded[63]), 0x7fc00000U);
+      std::vector<float> values(3 * count, 1);
+      values[count + 7] = bad;
+      const std::vector<float> decoded = Decoded(*codec, Encoded(*codec, values));
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (i / count == 1) {
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(decoded[i]),
+                    codec->type == "mxfp4" ? 0x7f800000U : 0x7fc00000U)
+              << codec->type;
+        } else {
+          ASSERT_NEAR(decoded[i], 1, 0.001) << codec->type;
+        }
+      }
     }
   }
+  std::vector<std::byte> nan = BytesOf("007e");
+  nan.resize(34);
+  EXPECT_EQ(BlockOf("q8_0", HUGE_VALF), nan);
 }
 
 // Rounding away from zero at halves, and not just below: 127 makes d = 1.
@@ -257,6 +276,21 @@ TEST(GgmlBlocks, BytesRoundHalvesAwayFromZero) {
   const std::vector<std::byte> block = Encoded(Codec("q8_0"), values);
   EXPECT_EQ(std::vector<std::byte>(block.begin(), block.begin() + 10),
             BytesOf("003c7f01ff000203fd02"));
+}
+
+// floor(log2 4) − 2 is 0, the scale 1, and so is that of 8 − 2^−21; ggml rounds the logarithm of
+// the value below 8 up to 3, the scale 2. A tie goes to the lower code.
+TEST(GgmlBlocks, Mxfp4ScalesAreThoseOfGgmlBelowPowersOfTwo) {
+  const std::pair<float, int> scales[] = {
+      {4, 127},       {7, 127},       {0x1.fffffep2F, 128},  {8, 128},
+      {0x1p-126F, 0}, {0x1p-149F, 0}, {0x1.fffffep127F, 253}};
+  for (const auto& [largest, exponent] : scales) {
+    EXPECT_EQ(static_cast<int>(BlockOf("mxfp4", largest)[0]), exponent) << largest;
+  }
+  std::vector<float> values = {6, 5, 3.5, -2.5, 0.25, -0.25};
+  values.resize(32);
+  const std::vector<std::byte> block = Encoded(Codec("mxfp4"), values);
+  EXPECT_EQ(std::vector<std::byte>(block.begin(), block.begin() + 7), BytesOf("7f0706050c0000"));
 }
 
 // --- Whatever the processor is set to ---

@@ -4,7 +4,9 @@
 // the files of the families (ggml_legacy.cc, ggml_k.cc, ggml_iq.cc, ggml_small.cc) define for it:
 //   struct Q80 { … };                          the block's bytes, as ggml-common.h lays them out
 //   void Decode(const Q80&, std::span<float>)  one block
-//   void Encode(std::span<const float>, Q80&)  one block of finite values, where there is a formula
+//   void Encode(std::span<const float>, Q80&)  one block of finite values, where there is a
+//   formula;
+//                                              the block is zero before
 // A block is taken out of the bytes as a whole and its values are put in as a whole, so the
 // functions are loops over arrays that nothing else refers to.
 
@@ -69,9 +71,9 @@ void DecodeEach(std::span<const std::byte> blocks, std::span<float> values) {
   }
 }
 
-// The block that stands for values among which is one that is not finite: all of it is NaN.
+// The block that stands for values among which is one that is not finite: its scale is NaN.
 template <typename Block>
-Block NanBlock() {
+Block NotFinite() {
   Block block;
   block.d = {{kHalfNan & 0xff, kHalfNan >> 8}};
   return block;
@@ -87,9 +89,13 @@ template <typename Block>
 void EncodeEach(std::span<const float> values, std::span<std::byte> blocks) {
   while (!blocks.empty()) {
     const auto some = values.first(Block::kElements);
-    Block block = NanBlock<Block>();
+    Block block;
     if (AllFinite(some)) {
       Encode(some, block);
+    } else if constexpr (requires { Block::NotFinite(); }) {
+      block = Block::NotFinite();  // it has no float16 scale
+    } else {
+      block = NotFinite<Block>();
     }
     std::memcpy(blocks.data(), &block, sizeof(Block));
     values = values.subspan(Block::kElements);
@@ -111,6 +117,11 @@ std::span<const GgmlCodec> GgmlLegacyCodecs();
 std::span<const GgmlCodec> GgmlKCodecs();
 std::span<const GgmlCodec> GgmlIqCodecs();
 std::span<const GgmlCodec> GgmlSmallCodecs();
+
+// The value where `negative` is 0, −value where it is 1, without a branch on it.
+inline float Negated(float value, unsigned negative) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ negative << 31);
+}
 
 // Codes of four bits as most types have them: byte i holds value i and, in its high half, value
 // i + bytes.size().

@@ -24,8 +24,7 @@ template <std::size_t kValues>
 void PutPoint(const std::array<std::int8_t, kValues>& point, float scale, unsigned signs,
               std::span<float> values) {
   for (std::size_t i = 0; i < kValues; ++i) {
-    const float value = scale * static_cast<float>(point[i]);
-    values[i] = ((signs >> i) & 1) != 0 ? -value : value;
+    values[i] = Negated(scale * static_cast<float>(point[i]), (signs >> i) & 1);
   }
 }
 

@@ -5,9 +5,8 @@
 // (ggml-quants.c, quantize_row_*_ref). For q4_0 of values −8 … 7: the largest in magnitude is −8,
 // so d = −8 ÷ −8 = 1, and −3 gets trunc(−3 + 8.5) = 5.
 
-#include <cmath>
-
 #include "formats/ggml_codec.h"
+#include "formats/ggml_scale.h"
 
 namespace fourpiles {
 namespace {
@@ -106,32 +105,6 @@ void Decode(const Q81& block, std::span<float> values) {
   DecodeBytes(block, values);
 }
 
-float Inverse(float scale) {
-  return scale != 0 ? 1.0F / scale : 0.0F;
-}
-
-// The whole part; 0 where an infinite inverse left no number (a cast of it would be undefined).
-int WholePart(float code) {
-  return std::abs(code) < 256 ? static_cast<int>(code) : 0;
-}
-
-// To the nearest, halves away from zero, as roundf: what is added is the float32 below a half, so
-// that the value below a half stays below one.
-int NearestAway(float code) {
-  return WholePart(code + std::copysign(0x1.fffffep-2F, code));
-}
-
-// The value of the largest magnitude, with its sign; the first of several.
-float LargestSigned(std::span<const float> values) {
-  float largest = 0;
-  for (const float value : values) {
-    if (std::abs(value) > std::abs(largest)) {
-      largest = value;
-    }
-  }
-  return largest;
-}
-
 void StoreNibbles(const BlockCodes& codes, Bytes<16>& bytes) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::uint8_t>((codes[i] & 0xf) | codes[i + 16] << 4);
@@ -139,7 +112,6 @@ void StoreNibbles(const BlockCodes& codes, Bytes<16>& bytes) {
 }
 
 void StoreFifthBits(const BlockCodes& codes, Bytes<4>& bytes) {
-  bytes = {};
   for (std::size_t i = 0; i < kBlock; ++i) {
     bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | (codes[i] >> 4) << (i % 8));
   }
@@ -202,7 +174,7 @@ void Encode(std::span<const float> values, Q51& block) {
 }
 
 void Encode(std::span<const float> values, Q80& block) {
-  const float d = std::abs(LargestSigned(values)) / 127;
+  const float d = LargestMagnitude(values) / 127;
   const float inverse = Inverse(d);
   block.d = NearestHalf(d);
   std::ranges::transform(values, block.codes.begin(), [inverse](float value) {
