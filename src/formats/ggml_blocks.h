@@ -10,10 +10,8 @@
 //   0x7e00 and whose other bytes are zero, so every value of it comes back as NaN: it is not lost.
 //   mxfp4, which has no NaN in ggml: scale 255, codes 7, which come back as infinity.
 //   A finite block whose scale overflows float16 has an infinite scale, as in ggml.
-// - Where a scale is so small, 2^−128 or less, that its inverse is infinite in float32, codes are
-// 0,
-//   and 1 in q2_0, tq1_0 and tq2_0. The scale is ±0 as a float16, so the block comes back as
-//   zeros.
+// - A scale of 2^−128 or less has no finite inverse in float32 to multiply with. Its codes are 0,
+//   and 1 in q2_0, tq1_0 and tq2_0; as a float16 it is ±0, so the block comes back as zeros.
 // The processor's rounding mode and flush bits do not matter.
 
 #include <cstddef>
@@ -28,7 +26,8 @@ struct GgmlCodec;
 const GgmlCodec* FindGgmlCodec(std::string_view type);
 
 bool CanDecodeGgml(std::string_view type);
-// Only types whose encoding is a formula have an encoder here, not those that ggml searches for.
+// Types whose encoding is a formula, not those that ggml searches for, nor nvfp4: q1_0, q2_0, q4_0,
+// q4_1, q5_0, q5_1, q8_0, tq1_0, tq2_0, mxfp4.
 bool CanEncodeGgml(std::string_view type);
 
 // Whole blocks, in order. blocks.size() is a multiple of the block's bytes, and values.size() the
