@@ -8,21 +8,28 @@
 #include "formats/block_layout.h"
 #include "formats/block_microscaling.h"
 #include "formats/block_nvfp4.h"
+#include "formats/ggml_blocks.h"
 #include "formats/storage.h"
 
 namespace fourpiles {
 namespace {
 
-// The one place where ggml's blocks come in: EncodeGgmlBlocks and DecodeGgmlBlocks of
-// ggml_blocks.h belong into these two.
-Result<void> EncodeGgml(std::span<const float> /*values*/, const BlockTensor& tensor) {
-  return WrongUsage({.where = std::string(tensor.format.name),
-                     .found = "a block type of ggml",
-                     .expected = "only the other block formats can be encoded"});
-}
-
-void DecodeGgml(const BlockTensor& tensor, std::span<float> /*values*/) {
-  CHECK(tensor.format.kind != BlockKind::kGgml);  // none was encoded
+// Whole blocks, rounded as ggml does.
+Result<void> EncodeGgml(std::span<const float> values, BlockTensor& tensor) {
+  const std::string_view type = GgmlTypeOf(tensor.format);
+  if (!CanEncodeGgml(type)) {
+    return WrongUsage({.where = std::string(tensor.format.name),
+                       .found = "a type of ggml that is found by a search, not a formula",
+                       .expected = "it can be decoded only"});
+  }
+  if (tensor.shape.columns % tensor.format.block_elements != 0) {
+    return WrongUsage(
+        {.where = std::string(tensor.format.name),
+         .found = "rows of " + std::to_string(tensor.shape.columns) + " elements",
+         .expected = "whole blocks of " + std::to_string(tensor.format.block_elements)});
+  }
+  EncodeGgmlBlocks(*FindGgmlCodec(type), values, tensor.codes);
+  return {};
 }
 
 Result<void> CheckRounding(const Conversion& conversion, const BlockFormat& format) {
@@ -97,7 +104,7 @@ void DecodeTensor(const BlockTensor& tensor, std::span<float> values) {
     case BlockKind::kGgml:
       break;
   }
-  DecodeGgml(tensor, values);
+  DecodeGgmlBlocks(*FindGgmlCodec(GgmlTypeOf(tensor.format)), tensor.codes, values);
 }
 
 }  // namespace fourpiles

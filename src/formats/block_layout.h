@@ -30,6 +30,9 @@ struct RunLayout {
 };
 RunLayout RunLayoutOf(const TensorShape& shape, const BlockFormat& format);
 
+// The StoredType, "mxfp4", of a format of ggml, "ggml_mxfp4".
+std::string_view GgmlTypeOf(const BlockFormat& format);
+
 // Bytes of a scale in BlockTensor's array of them.
 constexpr int ScaleBytes(const BlockFormat& format) {
   const bool is_float = format.kind == BlockKind::kInteger ||

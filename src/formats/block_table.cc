@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "formats/block_layout.h"
 #include "formats/stored_type.h"
 #include "fourpiles/block_format.h"
 
@@ -58,22 +59,28 @@ constexpr BlockFormat kBlockFormats[] = {
     Integer("uint4", "u4", 4),
 };
 
-// ggml's own name, but for two that are taken.
+// What a type of ggml is called here: its own name, but for two that others have.
+struct GgmlName {
+  std::string_view type;
+  std::string_view name;
+};
+constexpr GgmlName kGgmlNames[] = {{"mxfp4", "ggml_mxfp4"}, {"nvfp4", "ggml_nvfp4"}};
+
 BlockFormat Ggml(const StoredType& type) {
-  BlockFormat format = {.name = type.name,
-                        .kind = BlockKind::kGgml,
-                        .block_elements = type.block_elements,
-                        .block_bits = type.block_bits,
-                        .source = type.source};
-  if (type.name == "mxfp4") {
-    format.name = "ggml_mxfp4";
-  } else if (type.name == "nvfp4") {
-    format.name = "ggml_nvfp4";
-  }
-  return format;
+  const auto* const other = std::ranges::find(kGgmlNames, type.name, &GgmlName::type);
+  return {.name = other == std::end(kGgmlNames) ? type.name : other->name,
+          .kind = BlockKind::kGgml,
+          .block_elements = type.block_elements,
+          .block_bits = type.block_bits,
+          .source = type.source};
 }
 
 }  // namespace
+
+std::string_view GgmlTypeOf(const BlockFormat& format) {
+  const auto* const other = std::ranges::find(kGgmlNames, format.name, &GgmlName::name);
+  return other == std::end(kGgmlNames) ? format.name : other->type;
+}
 
 std::span<const BlockFormat> BlockFormats() {
   static const std::vector<BlockFormat> formats = [] {

@@ -15,7 +15,7 @@
 #include "formats/philox.h"
 #include "kernels/array_tasks.h"
 #include "kernels/each_target.h"
-#include "kernels/float_mode.h"
+#include "base/float_environment.h"
 #include "kernels/scalar_arrays.h"
 
 namespace fourpiles {

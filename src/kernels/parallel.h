@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/float_mode.h"
+#include "base/float_environment.h"
 
 namespace fourpiles {
 
@@ -17,7 +17,7 @@ void ForRanges(std::size_t count, std::size_t unit, int threads, const Work& wor
   const std::size_t ranges = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)),
                                                      1, std::max<std::size_t>(units, 1));
   const auto run = [&](std::size_t range) {
-    const DefaultFloatMode mode;
+    const DefaultFloatEnvironment mode;
     work(std::min(count, units * range / ranges * unit),
          std::min(count, units * (range + 1) / ranges * unit));
   };
