@@ -75,7 +75,10 @@ struct Conversion {
   Overflow overflow = Overflow::kIeee;    // of finite values
   Overflow infinities = Overflow::kIeee;  // of infinite ones
   Subnormals subnormals = Subnormals::kKept;
-  std::uint64_t seed = 0;  // of stochastic rounding
+  // Of stochastic rounding: element i is rounded by word i mod 4 of Philox4x32-10 (Salmon et al.
+  // 2011) with the counter i ÷ 4 and the seed as key; it moves away from zero where that word and
+  // the first 32 bits cut off carry.
+  std::uint64_t seed = 0;
 };
 
 // The conversion that rounds to nearest-even and treats finite values and infinities alike.
@@ -87,7 +90,7 @@ constexpr Conversion NearestEven(Overflow overflow) {
 enum class RoundingStatus {
   kNan,        // the result, or the input, is NaN
   kOverflow,   // a finite input became infinite
-  kSaturated,  // the input was beyond the largest value and became it
+  kSaturated,  // it rounds past the largest value, were there more of them, and became the largest
   kUnderflow,  // an input other than zero became zero
   kSubnormal,  // the result has fewer bits than a normal number
   kRounded,    // the result differs from the input
