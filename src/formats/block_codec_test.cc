@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/ggml_blocks.h"
 #include "fourpiles/formats.h"
 
 namespace fourpiles {
@@ -125,10 +126,33 @@ TEST(BlockCodec, ANanMakesItsOwnBlockNan) {
 }
 
 TEST(BlockCodec, NamesWhatItCannotEncode) {
-  BlockTensor tensor = {.format = FindBlockFormat("q4_0").value(), .shape = {1, 32}};
-  const Result<void> refused = EncodeTensor(std::vector<float>(32), {}, tensor);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().text.found, "a block type of ggml");
+  BlockTensor tensor = {.format = FindBlockFormat("q4_k").value(), .shape = {1, 256}};
+  const Result<void> searched = EncodeTensor(std::vector<float>(256), {}, tensor);
+  ASSERT_FALSE(searched);
+  EXPECT_EQ(searched.error().text.found, "a type of ggml that is found by a search, not a formula");
+  tensor = {.format = FindBlockFormat("q4_0").value(), .shape = {2, 33}};
+  const Result<void> short_block = EncodeTensor(std::vector<float>(66), {}, tensor);
+  ASSERT_FALSE(short_block);
+  EXPECT_EQ(short_block.error().text.found, "rows of 33 elements");
+  EXPECT_EQ(short_block.error().text.expected, "whole blocks of 32");
+}
+
+// ggml_encode.csv has the bytes (ggml_blocks_test.cc); here they go the way of the other formats.
+TEST(BlockCodec, GgmlsTypesAreAmongTheOthers) {
+  std::vector<float> values(64);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i) - 40;
+  }
+  for (const std::string_view name : {"q8_0", "ggml_mxfp4"}) {
+    BlockTensor tensor = {.format = FindBlockFormat(name).value(), .shape = {2, 32}};
+    ASSERT_TRUE(EncodeTensor(values, {}, tensor)) << name;
+    std::vector<std::byte> blocks(tensor.codes.size());
+    EncodeGgmlBlocks(*FindGgmlCodec(name == "q8_0" ? "q8_0" : "mxfp4"), values, blocks);
+    EXPECT_TRUE(tensor.codes == blocks) << name;
+    std::vector<float> back(64);
+    DecodeTensor(tensor, back);
+    EXPECT_NEAR(back[0], -40, name == "q8_0" ? 0.2 : 8) << name;
+  }
 }
 
 TEST(BlockCodec, TablesRoundToNearestOnly) {
