@@ -196,7 +196,8 @@ RoundingStatistics RoundArray(std::span<const float> values, const NumberFormat&
                             encode, decode);
     }
   });
-  const DefaultFloatEnvironment mode;  // a processor that takes subnormals for zero compares them so too
+  const DefaultFloatEnvironment
+      mode;  // a processor that takes subnormals for zero compares them so too
   RoundingStatistics whole;
   for (const RoundingStatistics& block : blocks) {
     Merge(block, whole);

@@ -12,10 +12,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/float_environment.h"
 #include "formats/philox.h"
 #include "kernels/array_tasks.h"
 #include "kernels/each_target.h"
-#include "base/float_environment.h"
 #include "kernels/scalar_arrays.h"
 
 namespace fourpiles {

@@ -1,0 +1,117 @@
+// What the block kernels need to know, worked out once a tensor.
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "formats/codes.h"
+#include "formats/float32.h"
+#include "kernels/block_tasks.h"
+#include "kernels/scalar_arrays.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr int kFloatFraction = 23;
+
+// The largest significand, of 24 bits, whose block keeps the exponent of its largest magnitude:
+// MxScaleCode says the same in comparisons.
+std::uint32_t SignificandKept(const Microscaling& format) {
+  const int fraction = format.element.fraction_bits;
+  const std::uint32_t hidden = 1U << fraction;
+  switch (format.rule) {
+    case ScaleRule::kFloor:
+      break;
+    case ScaleRule::kCeil:
+      return 1U << kFloatFraction;
+    case ScaleRule::kEven:
+      return (1U << (kFloatFraction + 1)) - (1U << (kFloatFraction - 1 - fraction)) - 1;
+    case ScaleRule::kRceil: {
+      const auto largest = static_cast<std::uint32_t>(LargestCode(format.element));
+      return ((largest & (hidden - 1)) | hidden) << (kFloatFraction - fraction);
+    }
+  }
+  return std::numeric_limits<std::uint32_t>::max();
+}
+
+float NextUp(float magnitude) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) + 1);
+}
+float NextDown(float magnitude) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) - 1);
+}
+
+// value ÷ t is value × over ÷ under, as in block_nvfp4.cc. Products with float32 are exact.
+struct Ratio {
+  double over = 1;
+  double under = 1;
+};
+
+// The smallest float32 x ≥ 0 with x ÷ t above `middle` × `scale`, or on it where a tie goes up.
+float FirstAbove(double middle, bool tie_goes_up, const Ratio& ratio) {
+  const double bound = middle * ratio.under;
+  const auto is_above = [&](float x) {
+    const double product = static_cast<double>(x) * ratio.over;
+    return tie_goes_up ? product >= bound : product > bound;
+  };
+  const double quotient = bound / ratio.over;
+  if (quotient > std::numeric_limits<float>::max()) {
+    return std::numeric_limits<float>::infinity();
+  }
+  auto x = static_cast<float>(quotient);  // at most one off
+  while (!is_above(x)) {
+    x = NextUp(x);
+  }
+  while (x != 0 && is_above(NextDown(x))) {
+    x = NextDown(x);
+  }
+  return x;
+}
+
+}  // namespace
+
+MxPlan PlanMx(const Microscaling& format, const Conversion& conversion) {
+  MxPlan plan;
+  plan.format = format;
+  plan.conversion = conversion;
+  plan.conversion.overflow = plan.conversion.infinities = Overflow::kSaturate;
+  if (format.is_integer && conversion.subnormals == Subnormals::kFlushedOnOutput) {
+    plan.conversion.subnormals = Subnormals::kKept;  // an integer has none
+  }
+  plan.encode = PlanEncode(format.element, plan.conversion, kFloat32);
+  plan.decode = PlanDecode(format.element);
+  plan.significand_kept = SignificandKept(format);
+  plan.highest_exponent = HighestExponent(format.element);
+  return plan;
+}
+
+NvFp4Plan PlanNvFp4(const NvFp4Scale& tensor) {
+  NvFp4Plan plan;
+  plan.tensor = tensor;
+  const NumberFormat element = FindFormat("float4_e2m1fn").value();
+  plan.element = PlanDecode(element);
+  const NumberFormat scale = FindFormat("float8_e4m3fn").value();
+  const auto value = static_cast<double>(tensor.value);
+  const Ratio ratio = tensor.kind == TensorScale::kMultiplier ? Ratio{1, value} : Ratio{value, 1};
+  plan.scale_estimate = static_cast<float>(ratio.over / (6 * ratio.under));
+  for (std::uint64_t code = 0; code < 256; ++code) {
+    plan.scale_values[code] = static_cast<float>(Decode(code, scale));
+  }
+  const auto middle = [](std::uint64_t code, const NumberFormat& format) {
+    return (Decode(code - 1, format) + Decode(code, format)) / 2;
+  };
+  for (std::uint64_t s = 1; s < NvFp4Plan::kScales; ++s) {
+    plan.scale_from[s] = FirstAbove(6 * middle(s, scale), s % 2 == 0, ratio);
+  }
+  plan.scale_from[NvFp4Plan::kScales] = std::numeric_limits<float>::infinity();
+  for (std::uint64_t s = 0; s < NvFp4Plan::kScales; ++s) {
+    for (std::uint64_t c = 1; c < 8; ++c) {
+      plan.code_from[s][c] =
+          s == 0 ? std::numeric_limits<float>::infinity()
+                 : FirstAbove(middle(c, element) * Decode(s, scale), c % 2 == 0, ratio);
+    }
+  }
+  return plan;
+}
+
+}  // namespace fourpiles

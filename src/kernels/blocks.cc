@@ -1,0 +1,252 @@
+// Tensors in block formats: chunks of whole blocks for the kernels, threads, and the scalar way for
+// the rest: rows that end in a short block, tables, integers, most types of ggml.
+
+#include <array>
+#include <vector>
+
+#include "base/check.h"
+#include "formats/block_codec.h"
+#include "formats/block_layout.h"
+#include "kernels/array_tasks.h"
+#include "kernels/block_tasks.h"
+#include "kernels/parallel.h"
+#include "kernels/scalar_arrays.h"
+
+namespace fourpiles {
+namespace {
+
+// See arrays.cc.
+constexpr std::size_t kStreamedBytes = std::size_t{4} << 20;
+
+// Ranges of threads: whole chunks of any block and packing.
+constexpr std::size_t kRange = std::size_t{1} << 16;
+
+std::size_t ElementsOf(const BlockTensor& tensor) {
+  return static_cast<std::size_t>(tensor.shape.rows * tensor.shape.columns);
+}
+
+bool HasWholeBlocks(const BlockTensor& tensor) {
+  return tensor.format.block_elements > 0 &&
+         tensor.shape.columns % tensor.format.block_elements == 0;
+}
+
+// Codes of a chunk, a byte each, beside the tensor's own where those are bytes too.
+class ChunkCodes {
+ public:
+  ChunkCodes(int bits, const std::vector<std::byte>& packed)
+      : bits_(bits), packed_(packed.data()) {}
+
+  std::size_t ByteOf(std::size_t element) const {
+    return element * static_cast<std::size_t>(bits_) / 8;
+  }
+  // The codes of `count` elements, unpacked.
+  const std::byte* Unpacked(std::size_t first, std::size_t count) {
+    if (bits_ == 8) {
+      return packed_ + first;
+    }
+    UnpackBytes(packed_ + ByteOf(first), count, bits_, bytes_.data());
+    return bytes_.data();
+  }
+
+ private:
+  int bits_;
+  const std::byte* packed_;
+  std::array<std::byte, kChunk> bytes_ = {};
+};
+
+// Calls encode(first, count, codes) for each chunk, and packs what it wrote.
+template <class EncodeChunk>
+void EncodeChunks(std::size_t begin, std::size_t end, BlockTensor& tensor,
+                  const EncodeChunk& encode) {
+  const int bits = tensor.format.element_bits;
+  std::array<std::byte, kChunk> bytes;
+  for (std::size_t first = begin; first < end; first += kChunk) {
+    const std::size_t count = std::min(kChunk, end - first);
+    std::byte* const packed = tensor.codes.data() + first * static_cast<std::size_t>(bits) / 8;
+    std::byte* const codes = bits == 8 ? packed : bytes.data();
+    encode(first, count, codes);
+    if (bits != 8) {
+      PackBytes(codes, count, bits, packed);
+    }
+  }
+}
+
+void EncodeMx(std::span<const float> values, const Conversion& conversion, BlockTensor& tensor,
+              const Span& span) {
+  const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), conversion);
+  const bool stochastic = plan.encode.stochastic;
+  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    std::array<std::uint32_t, kChunk + kRandomPadding> random = {};
+    EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
+      if (stochastic) {
+        FillRandom({.seed = conversion.seed, .first = span.first_index + first}, random.data(),
+                   count);
+      }
+      EncodeMxBlocks({.values = values.data() + first,
+                      .blocks = count / kMxBlock,
+                      .first_index = span.first_index + first,
+                      .random = stochastic ? random.data() : nullptr,
+                      .codes = codes,
+                      .scales = tensor.scales.data() + first / kMxBlock},
+                     plan);
+    });
+  });
+}
+
+void DecodeMx(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+  const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), {});
+  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    ChunkCodes codes(tensor.format.element_bits, tensor.codes);
+    for (std::size_t first = begin; first < end; first += kChunk) {
+      const std::size_t count = std::min(kChunk, end - first);
+      DecodeMxBlocks({.codes = codes.Unpacked(first, count),
+                      .scales = tensor.scales.data() + first / kMxBlock,
+                      .blocks = count / kMxBlock,
+                      .values = values.data() + first},
+                     plan);
+    }
+  });
+}
+
+float LargestFiniteOf(std::span<const float> values, int threads) {
+  std::vector<float> largest((values.size() + kRange - 1) / kRange);
+  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; i += kRange) {
+      largest[i / kRange] = LargestFinite(values.data() + i, std::min(kRange, end - i));
+    }
+  });
+  const DefaultFloatEnvironment environment;
+  return largest.empty() ? 0 : *std::ranges::max_element(largest);
+}
+
+void EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, const Span& span) {
+  const NvFp4Scale scale =
+      NvFp4TensorScale(LargestFiniteOf(values, span.threads), tensor.format.tensor_scale);
+  tensor.tensor_scale = scale.value;
+  const NvFp4Plan plan = PlanNvFp4(scale);
+  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
+      EncodeNvFp4Blocks({.values = values.data() + first,
+                         .blocks = count / kNvFp4Block,
+                         .codes = codes,
+                         .scales = tensor.scales.data() + first / kNvFp4Block},
+                        plan);
+    });
+  });
+}
+
+void DecodeNvFp4WithKernels(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+  const NvFp4Plan plan = PlanNvFp4({tensor.tensor_scale, tensor.format.tensor_scale});
+  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    ChunkCodes codes(tensor.format.element_bits, tensor.codes);
+    for (std::size_t first = begin; first < end; first += kChunk) {
+      const std::size_t count = std::min(kChunk, end - first);
+      DecodeNvFp4Blocks({.codes = codes.Unpacked(first, count),
+                         .scales = tensor.scales.data() + first / kNvFp4Block,
+                         .blocks = count / kNvFp4Block,
+                         .values = values.data() + first},
+                        plan);
+    }
+  });
+}
+
+// A type of ggml with kernels.
+struct GgmlKernels {
+  std::string_view name;
+  void (*encode)(const GgmlTask& task);
+  void (*decode)(const GgmlDecodeTask& task);
+};
+constexpr GgmlKernels kGgmlKernels[] = {{"q8_0", EncodeQ80Blocks, DecodeQ80Blocks},
+                                        {"q4_0", EncodeQ40Blocks, DecodeQ40Blocks}};
+
+const GgmlKernels* GgmlKernelsOf(const BlockFormat& format) {
+  const auto* const found = std::ranges::find(kGgmlKernels, format.name, &GgmlKernels::name);
+  return found == std::end(kGgmlKernels) ? nullptr : found;
+}
+
+void EncodeGgmlWithKernels(std::span<const float> values, BlockTensor& tensor, const Span& span) {
+  const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
+  const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
+  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    GgmlKernelsOf(tensor.format)
+        ->encode({.values = values.data() + begin,
+                  .blocks = (end - begin) / elements,
+                  .bytes = tensor.codes.data() + begin / elements * bytes});
+  });
+}
+
+void DecodeGgmlWithKernels(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+  const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
+  const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
+  const bool streams = values.size_bytes() >= kStreamedBytes;
+  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    GgmlKernelsOf(tensor.format)
+        ->decode({.bytes = tensor.codes.data() + begin / elements * bytes,
+                  .blocks = (end - begin) / elements,
+                  .values = values.data() + begin,
+                  .streams = streams});
+  });
+}
+
+bool HasKernels(const BlockTensor& tensor) {
+  if (!HasVectors() || !HasWholeBlocks(tensor)) {
+    return false;
+  }
+  switch (tensor.format.kind) {
+    case BlockKind::kMicroscaling:
+    case BlockKind::kTwoLevel:
+      return true;
+    case BlockKind::kGgml:
+      return GgmlKernelsOf(tensor.format) != nullptr;
+    case BlockKind::kCodeBook:
+    case BlockKind::kInteger:
+      break;
+  }
+  return false;
+}
+
+// NVFP4's comparisons are made for nearest-even.
+bool CanEncode(const BlockTensor& tensor, const Conversion& conversion) {
+  return HasKernels(tensor) && (tensor.format.kind != BlockKind::kTwoLevel ||
+                                (conversion.rounding == RoundingMode::kNearestEven &&
+                                 conversion.subnormals == Subnormals::kKept));
+}
+
+}  // namespace
+
+Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
+                          BlockTensor& tensor, const Span& span) {
+  CHECK(values.size() == ElementsOf(tensor));
+  if (!CanEncode(tensor, conversion)) {
+    return EncodeTensor(values, conversion, tensor);
+  }
+  ResizeArrays(tensor);
+  switch (tensor.format.kind) {
+    case BlockKind::kMicroscaling:
+      EncodeMx(values, conversion, tensor, span);
+      break;
+    case BlockKind::kTwoLevel:
+      EncodeNvFp4WithKernels(values, tensor, span);
+      break;
+    default:
+      EncodeGgmlWithKernels(values, tensor, span);
+  }
+  return {};
+}
+
+void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+  CHECK(values.size() == ElementsOf(tensor));
+  if (!HasKernels(tensor)) {
+    return DecodeTensor(tensor, values);
+  }
+  switch (tensor.format.kind) {
+    case BlockKind::kMicroscaling:
+      return DecodeMx(tensor, values, span);
+    case BlockKind::kTwoLevel:
+      return DecodeNvFp4WithKernels(tensor, values, span);
+    default:
+      return DecodeGgmlWithKernels(tensor, values, span);
+  }
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,203 @@
+// The block kernels against the scalar codecs, which are tested against vectors made outside this
+// project, on every instruction set of this machine.
+
+#include <algorithm>
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "base/float_environment.h"
+#include "formats/block_codec.h"
+#include "fourpiles/arrays.h"
+#include "kernels/each_target.h"
+
+namespace fourpiles {
+namespace {
+
+// Blocks of every kind: of any magnitude, near ties, zeros, subnormal, with NaN and infinity.
+std::vector<float> Inputs(std::size_t count) {
+  std::mt19937 random(5);
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t block = i / 16;
+    const auto bits = static_cast<std::uint32_t>(random());
+    const float normal = std::normal_distribution<float>()(random);
+    switch (block % 9) {
+      case 0:
+        values[i] = 0.02F * normal;
+        break;
+      case 1:
+        values[i] = std::ldexp(normal, static_cast<int>(block % 250) - 125);
+        break;
+      case 2:
+        values[i] = static_cast<float>(static_cast<int>(bits % 33) - 16) / 4;
+        break;
+      case 3:
+        values[i] = block % 2 == 0 ? 0.0F : -0.0F;
+        break;
+      case 4:
+        values[i] = std::bit_cast<float>(bits & 0x807fffffU);  // subnormal
+        break;
+      case 5:
+        values[i] =
+            block % 18 == 5 && i % 16 == 7 ? std::bit_cast<float>(0x7f800000U | bits % 2) : normal;
+        break;
+      case 6:
+        values[i] = std::bit_cast<float>(bits & 0xbfffffffU);
+        break;
+      case 7:
+        values[i] = (bits & 1) != 0 ? 1.75F : -1.75F;
+        break;
+      default:
+        values[i] = i % 16 == 3 ? 100.0F * normal : 1e-3F * normal;
+    }
+  }
+  return values;
+}
+
+constexpr std::string_view kNames[] = {"mxfp8_e4m3",
+                                       "mxfp8_e5m2:scale=rceil",
+                                       "mxfp6_e2m3:scale=even",
+                                       "mxfp6_e3m2:scale=ceil",
+                                       "mxfp4",
+                                       "mxfp4:scale=rceil",
+                                       "mxfp4:scale=even",
+                                       "mxint8",
+                                       "mxint8:scale=ceil",
+                                       "nvfp4",
+                                       "nvfp4:tensor-scale=divisor",
+                                       "nf4",
+                                       "int4:group=32",
+                                       "q8_0",
+                                       "q4_0",
+                                       "q5_1"};
+
+std::vector<Conversion> ConversionsFor(std::string_view name) {
+  std::vector<Conversion> conversions = {{}};
+  if (name.starts_with("mx") || name.starts_with("nv")) {
+    for (const auto rounding :
+         {RoundingMode::kNearestAway, RoundingMode::kTowardZero, RoundingMode::kUp,
+          RoundingMode::kToOdd, RoundingMode::kStochastic}) {
+      conversions.push_back({.rounding = rounding, .seed = 3});
+    }
+    conversions.push_back({.subnormals = Subnormals::kFlushedOnInput});
+    conversions.push_back({.subnormals = Subnormals::kFlushedOnOutput});
+  }
+  return conversions;
+}
+
+bool SameBits(std::span<const float> a, std::span<const float> b) {
+  return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+void ExpectSame(const BlockTensor& got, const BlockTensor& wanted, const std::string& what) {
+  EXPECT_TRUE(got.scales == wanted.scales) << what;
+  EXPECT_TRUE(got.codes == wanted.codes) << what;
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(got.tensor_scale),
+            std::bit_cast<std::uint32_t>(wanted.tensor_scale))
+      << what;
+}
+
+class BlocksOf : public testing::TestWithParam<std::string_view> {};
+
+TEST_P(BlocksOf, KernelsGiveTheScalarBlocks) {
+  const BlockFormat format = FindBlockFormat(GetParam()).value();
+  const std::vector<float> values = Inputs(32 * 96);
+  for (const Conversion& conversion : ConversionsFor(GetParam())) {
+    for (const TensorShape shape : {TensorShape{32, 96}, TensorShape{1, 32 * 96}}) {
+      BlockTensor wanted = {.format = format, .shape = shape};
+      ASSERT_TRUE(EncodeTensor(values, conversion, wanted));
+      std::vector<float> decoded(values.size());
+      DecodeTensor(wanted, decoded);
+      ForEachTarget([&](const char* target) {
+        const std::string what = target + (" " + std::string(Name(conversion.rounding)));
+        BlockTensor got = {.format = format, .shape = shape};
+        ASSERT_TRUE(EncodeBlocks(values, conversion, got));
+        ExpectSame(got, wanted, what);
+        std::vector<float> back(values.size());
+        DecodeBlocks(wanted, back);
+        EXPECT_TRUE(SameBits(back, decoded)) << what;
+      });
+    }
+  }
+}
+
+// A NaN or infinity sets the scale of NVFP4's tensor aside; here there are none.
+TEST_P(BlocksOf, TensorsOfAnyScale) {
+  const BlockFormat format = FindBlockFormat(GetParam()).value();
+  for (const int exponent : {-140, -120, -60, -1, 0, 1, 60, 120}) {
+    std::mt19937 random(9);
+    std::vector<float> values(512);
+    for (float& value : values) {
+      value = std::ldexp(std::normal_distribution<float>()(random), exponent);
+    }
+    BlockTensor wanted = {.format = format, .shape = {4, 128}};
+    ASSERT_TRUE(EncodeTensor(values, {}, wanted));
+    ForEachTarget([&](const char* target) {
+      BlockTensor got = {.format = format, .shape = {4, 128}};
+      ASSERT_TRUE(EncodeBlocks(values, {}, got));
+      ExpectSame(got, wanted, target + std::to_string(exponent));
+    });
+  }
+}
+
+// Any bytes are a tensor in these formats.
+TEST_P(BlocksOf, AnyCodesDecodeAsTheScalarOnes) {
+  const BlockFormat format = FindBlockFormat(GetParam()).value();
+  BlockTensor tensor = {.format = format, .shape = {32, 128}};
+  ResizeArrays(tensor);
+  std::mt19937 random(2);
+  for (auto* const bytes : {&tensor.codes, &tensor.scales, &tensor.zero_points}) {
+    for (std::byte& byte : *bytes) {
+      byte = static_cast<std::byte>(random());
+    }
+  }
+  tensor.tensor_scale = 0.37F;
+  std::vector<float> wanted(32 * 128);
+  DecodeTensor(tensor, wanted);
+  ForEachTarget([&](const char* target) {
+    std::vector<float> values(wanted.size());
+    DecodeBlocks(tensor, values);
+    EXPECT_TRUE(SameBits(values, wanted)) << target;
+  });
+}
+
+TEST_P(BlocksOf, ShortBlocksThreadsAndTheProcessorsModeChangeNothing) {
+  const BlockFormat format = FindBlockFormat(GetParam()).value();
+  const bool is_ggml = format.kind == BlockKind::kGgml;
+  for (const TensorShape shape :
+       {TensorShape{7, is_ggml ? 32 : 37}, TensorShape{18, 4096}, TensorShape{0, 0}}) {
+    const std::vector<float> values = Inputs(static_cast<std::size_t>(shape.rows * shape.columns));
+    BlockTensor wanted = {.format = format, .shape = shape};
+    ASSERT_TRUE(EncodeTensor(values, {}, wanted));
+    std::vector<float> decoded(values.size());
+    DecodeTensor(wanted, decoded);
+    BlockTensor got = {.format = format, .shape = shape};
+    std::vector<float> back(values.size());
+    {
+      const DefaultFloatEnvironment environment;
+      std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+      _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+#endif
+      ASSERT_TRUE(EncodeBlocks(values, {}, got, {.threads = 3}));
+      DecodeBlocks(got, back, {.threads = 3});
+    }
+    ExpectSame(got, wanted, "three threads");
+    EXPECT_TRUE(SameBits(back, decoded));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, BlocksOf, testing::ValuesIn(kNames), [](const auto& test) {
+  std::string name(test.param);
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace fourpiles
