@@ -225,6 +225,9 @@ class Arena {
   }
 
   void Blocks(const std::string& name, const std::string& title) {
+    if (title.find(setting_.only) == std::string::npos) {
+      return;
+    }
     BlockTensor tensor;
     tensor.format = FindBlockFormat(name).value();
     const auto columns = std::min<std::int64_t>(4096, static_cast<std::int64_t>(setting_.elements));
@@ -301,9 +304,6 @@ void MeasureAll(const Setting& setting, PythonPeers& python) {
   arena.Decode("float8_e5m2", "float8_e5m2 → float32");
   arena.RoundTrip("bfloat16", "through bfloat16 and back", {});
   arena.RoundTrip("float8_e4m3fn", "through float8_e4m3fn and back", {});
-  if (!setting.only.empty() && setting.only != "blocks") {
-    return;
-  }
   for (const std::string name : {"q8_0", "q4_0", "mxfp8_e4m3", "mxfp6_e2m3", "mxfp4", "mxint8",
                                  "nvfp4", "nf4", "int8", "int4"}) {
     arena.Blocks(name, "float32 → " + name);

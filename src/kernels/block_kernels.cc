@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/largest-inl.h"
 #include "kernels/rounding-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,7 +21,7 @@ namespace fourpiles::HWY_NAMESPACE {
 void EncodeMxBlocks(const MxTask& /*task*/, const MxPlan& /*plan*/) {}
 void DecodeMxBlocks(const MxDecodeTask& /*task*/, const MxPlan& /*plan*/) {}
 void EncodeNvFp4Blocks(const NvFp4Task& /*task*/, const NvFp4Plan& /*plan*/) {}
-void DecodeNvFp4Blocks(const NvFp4DecodeTask& /*task*/, const NvFp4Plan& /*plan*/) {}
+void DecodeNvFp4Blocks(const NvFp4DecodeTask& /*task*/, const NvFp4Scale& /*tensor*/) {}
 float LargestFinite(const float* /*values*/, std::size_t /*count*/) {
   return 0;
 }
@@ -40,16 +41,9 @@ HWY_INLINE CodeVector LoadBytes(const std::byte* from) {
   return hn::BitCast(Codes32(), hn::PromoteTo(Bits32(), codes));
 }
 
-template <std::size_t kCount>
-HWY_INLINE std::uint32_t LargestMagnitude(const float* values) {
-  const Codes32 d;
-  CodeVector largest = hn::Zero(d);
-  for (std::size_t i = 0; i < kCount; i += kLanes) {
-    const CodeVector bits = hn::BitCast(d, hn::LoadU(Floats(), values + i));
-    largest = hn::Max(largest, hn::And(bits, hn::Set(d, kMagnitudeMask)));
-  }
-  return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(d, largest)));
-}
+// Blocks are looked at in three steps, so that none waits for the one before: the largest magnitude
+// of each, their scales a vector at a time, then the elements, which are in the first-level cache.
+constexpr std::size_t kMost = kChunk / kNvFp4Block;  // blocks
 
 // Sign and magnitude, 8 bits, to two's complement.
 HWY_INLINE CodeVector TwosComplement(CodeVector code) {
@@ -58,56 +52,82 @@ HWY_INLINE CodeVector TwosComplement(CodeVector code) {
   return hn::IfThenElse(hn::Gt(code, hn::Set(d, 0x7f)), hn::Neg(magnitude), magnitude);
 }
 
-struct MxBlockPlace {
-  const float* values;
-  const std::uint32_t* random;
-  std::byte* codes;
+// What an MX block's scale is, or that it has none of the plain ones.
+struct MxScales {
+  HWY_ALIGN std::int32_t exponents[kMost];
+  HWY_ALIGN std::int32_t unusual[kMost];  // other than 0: see below
 };
 
-// The elements of a block, each divided by 2^exponent.
-HWY_INLINE void EncodeElements(const MxBlockPlace& at, int exponent, const MxPlan& plan) {
+HWY_INLINE void FindMxScales(const std::int32_t* largest, std::size_t blocks, const MxPlan& plan,
+                             MxScales& scales) {
   const Codes32 d;
-  // 2^−127 is subnormal.
-  const std::uint32_t field = static_cast<std::uint32_t>(127 - exponent);
-  const float inverse = std::bit_cast<float>(field == 0 ? 1U << 22 : field << 23);
-  for (std::size_t i = 0; i < kMxBlock; i += kLanes) {
-    const FloatVector value = hn::LoadU(Floats(), at.values + i);
-    CodeVector code;
-    if (plan.encode.is_nearest_even) {
-      const FloatVector scaled = hn::Mul(value, hn::Set(Floats(), inverse));
-      code = NearestEven()(hn::BitCast(d, scaled), hn::Zero(d), plan.encode).code;
-    } else {
-      const CodeVector words =
-          at.random == nullptr ? hn::Zero(d) : hn::BitCast(d, hn::LoadU(Bits32(), at.random + i));
-      code = AnyRounding{hn::Set(d, exponent)}(hn::BitCast(d, value), words, plan.encode).code;
-    }
-    StoreBytes(plan.format.is_integer ? TwosComplement(code) : code, at.codes + i);
+  for (std::size_t b = 0; b < blocks; b += kLanes) {
+    const CodeVector magnitude = hn::Load(d, largest + b);
+    const CodeVector field = ShiftDown(magnitude, 23);
+    const CodeVector significand =
+        hn::Or(hn::And(magnitude, hn::Set(d, 0x7fffff)), hn::Set(d, 0x800000));
+    const CodeVector extra =
+        hn::VecFromMask(d, hn::Gt(significand, hn::Set(d, plan.significand_kept)));
+    const CodeVector exponent =
+        hn::Sub(hn::Sub(field, extra), hn::Set(d, 127 + plan.highest_exponent));
+    // Subnormal, infinite or NaN; or so small that an element that is subnormal in float32 may be
+    // normal in the block.
+    const auto unusual = hn::Or(hn::Or(hn::Eq(field, hn::Zero(d)), hn::Eq(field, hn::Set(d, 255))),
+                                hn::Lt(exponent, hn::Set(d, -100)));
+    hn::Store(hn::Min(exponent, hn::Set(d, 127)), d, scales.exponents + b);
+    hn::Store(hn::VecFromMask(d, unusual), d, scales.unusual + b);
   }
 }
 
-void EncodeMxBlocks(const MxTask& task, const MxPlan& shared_plan) {
-  const MxPlan plan = shared_plan;
+// 2^−exponent; 2^−127 is subnormal.
+HWY_INLINE float PowerOfTwo(std::int32_t exponent) {
+  const auto field = static_cast<std::uint32_t>(127 + exponent);
+  return std::bit_cast<float>(field == 0 ? 1U << 22 : field << 23);
+}
+
+// The code of an element, divided by 2^exponent.
+template <bool kNearestEven>
+HWY_INLINE CodeVector ElementCode(const MxTask& task, std::size_t i, std::int32_t exponent,
+                                  const EncodePlan& plan) {
+  const Codes32 d;
+  const FloatVector value = hn::LoadU(Floats(), task.values + i);
+  if constexpr (kNearestEven) {
+    const FloatVector scaled = hn::Mul(value, hn::Set(Floats(), PowerOfTwo(-exponent)));
+    return NearestEven()(hn::BitCast(d, scaled), hn::Zero(d), plan).code;
+  } else {
+    const CodeVector words =
+        task.random == nullptr ? hn::Zero(d) : hn::BitCast(d, hn::LoadU(Bits32(), task.random + i));
+    return AnyRounding{hn::Set(d, exponent)}(hn::BitCast(d, value), words, plan).code;
+  }
+}
+
+template <bool kNearestEven>
+void EncodeMx(const MxTask& shared_task, const MxPlan& plan) {
+  HWY_ALIGN std::int32_t largest[kMost] = {};
+  MxScales scales;
+  StoreLargestMagnitudes<kMxBlock>(shared_task.values, shared_task.blocks, largest);
+  FindMxScales(largest, shared_task.blocks, plan, scales);
+  const EncodePlan encode = plan.encode;  // what is stored to may be anything but these
+  const bool is_integer = plan.format.is_integer;
+  const MxTask task = shared_task;
   for (std::size_t b = 0; b < task.blocks; ++b) {
     const std::size_t first = b * kMxBlock;
-    const std::uint32_t largest = LargestMagnitude<kMxBlock>(task.values + first);
-    const auto field = static_cast<int>(largest >> 23);
-    const std::uint32_t significand = (largest & 0x7fffff) | 0x800000;
-    const int extra = significand > plan.significand_kept ? 1 : 0;
-    int exponent = field - 127 + extra - plan.highest_exponent;
-    exponent = exponent > 127 ? 127 : exponent;
-    // Subnormal, infinite or NaN; or so small that an element that is subnormal in float32 may be
-    // normal in the block.
-    if (HWY_UNLIKELY(field == 0 || field == 255 || exponent < -100)) {
+    if (HWY_UNLIKELY(scales.unusual[b] != 0)) {
       task.scales[b] = static_cast<std::byte>(
           EncodeMxBlock(std::span(task.values + first, kMxBlock), plan.format, plan.conversion,
                         task.first_index + first, std::span(task.codes + first, kMxBlock)));
       continue;
     }
-    task.scales[b] = static_cast<std::byte>(exponent + 127);
-    EncodeElements({task.values + first, task.random == nullptr ? nullptr : task.random + first,
-                    task.codes + first},
-                   exponent, plan);
+    task.scales[b] = static_cast<std::byte>(scales.exponents[b] + 127);
+    for (std::size_t i = first; i < first + kMxBlock; i += kLanes) {
+      const CodeVector code = ElementCode<kNearestEven>(task, i, scales.exponents[b], encode);
+      StoreBytes(is_integer ? TwosComplement(code) : code, task.codes + i);
+    }
   }
+}
+
+void EncodeMxBlocks(const MxTask& task, const MxPlan& plan) {
+  plan.encode.is_nearest_even ? EncodeMx<true>(task, plan) : EncodeMx<false>(task, plan);
 }
 
 // 2^(scale − 127); of 255 NaN.
@@ -126,79 +146,139 @@ HWY_INLINE FloatVector MxElements(CodeVector code, const MxPlan& plan) {
   return hn::Mul(hn::ConvertTo(Floats(), number), hn::Set(Floats(), 1.0F / 64));
 }
 
-void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& shared_plan) {
+template <bool kStreams>
+HWY_INLINE void StoreFloats(FloatVector v, float* to) {
+  if constexpr (kStreams) {
+    hn::Stream(v, Floats(), to);
+  } else {
+    hn::StoreU(v, Floats(), to);
+  }
+}
+
+template <class Task>
+HWY_INLINE bool Streams(const Task& task) {
+  return task.streams && reinterpret_cast<std::uintptr_t>(task.values) % sizeof(FloatVector) == 0;
+}
+
+template <bool kStreams>
+void DecodeMx(const MxDecodeTask& task, const MxPlan& shared_plan) {
   const MxPlan plan = shared_plan;
   for (std::size_t b = 0; b < task.blocks; ++b) {
     const FloatVector factor = hn::Set(Floats(), MxFactor(task.scales[b]));
     for (std::size_t i = b * kMxBlock; i < (b + 1) * kMxBlock; i += kLanes) {
       const FloatVector element = MxElements(LoadBytes(task.codes + i), plan);
-      hn::StoreU(hn::Mul(element, factor), Floats(), task.values + i);
+      StoreFloats<kStreams>(hn::Mul(element, factor), task.values + i);
     }
   }
 }
 
-// The code of a block's scale: what a float32 product says, put right by comparisons.
-HWY_INLINE std::size_t NvFp4ScaleOf(float largest, const NvFp4Plan& plan) {
-  // float8_e4m3fn of a positive number: float32 bits with another bias, half a step added.
-  const float about = largest * plan.scale_estimate;
-  const std::int32_t bits = std::bit_cast<std::int32_t>(about) + (1 << 19);
-  std::int32_t code = (bits >> 20) - (120 << 3);
-  if (about < 0.015625F) {  // subnormal: steps of 2^−9
-    code = static_cast<std::int32_t>(about * 512 + 0.5F);
+void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& plan) {
+  Streams(task) ? DecodeMx<true>(task, plan) : DecodeMx<false>(task, plan);
+}
+
+// The codes of scales: what a float32 product says, put right by comparisons.
+HWY_INLINE void FindNvFp4Scales(const std::int32_t* largest, std::size_t blocks,
+                                const NvFp4Plan& plan, std::int32_t* scales) {
+  const Codes32 d;
+  const Floats df;
+  for (std::size_t b = 0; b < blocks; b += kLanes) {
+    const FloatVector magnitude = hn::BitCast(df, hn::Load(d, largest + b));
+    const FloatVector about = hn::Mul(magnitude, hn::Set(df, plan.scale_estimate));
+    const CodeVector estimate =
+        NearestEven()(hn::BitCast(d, about), hn::Zero(d), plan.scale_encode).code;
+    CodeVector code = hn::Min(estimate, hn::Set(d, 126));
+    const auto too_large = hn::Lt(magnitude, hn::GatherIndex(df, plan.scale_from, code));
+    code = hn::Add(code, hn::VecFromMask(d, hn::RebindMask(d, too_large)));
+    const CodeVector next = hn::Add(code, hn::Set(d, 1));
+    const auto too_small = hn::Ge(magnitude, hn::GatherIndex(df, plan.scale_from, next));
+    hn::Store(hn::Sub(code, hn::VecFromMask(d, hn::RebindMask(d, too_small))), d, scales + b);
   }
-  code = code > 126 ? 126 : code;
-  while (largest < plan.scale_from[code]) {
-    --code;
+}
+
+// How many of the seven bounds a magnitude reaches.
+HWY_INLINE CodeVector CountReached(FloatVector magnitude, const float* bounds) {
+  const Codes32 d;
+  const Floats df;
+  if constexpr (kLanes >= 8) {  // the bounds fit a vector: halve the field three times
+    const FloatVector table = hn::LoadU(df, bounds);
+    const auto reach = [&](CodeVector code, std::int32_t step) {
+      const CodeVector next = hn::Or(code, hn::Set(d, step));
+      const FloatVector bound = hn::TableLookupLanes(table, hn::IndicesFromVec(df, next));
+      return hn::IfThenElse(hn::RebindMask(d, hn::Ge(magnitude, bound)), next, code);
+    };
+    return reach(reach(reach(hn::Zero(d), 4), 2), 1);
+  } else {
+    CodeVector code = hn::Zero(d);
+    for (std::size_t c = 1; c < 8; ++c) {
+      const auto reached = hn::RebindMask(d, hn::Ge(magnitude, hn::Set(df, bounds[c])));
+      code = hn::Sub(code, hn::VecFromMask(d, reached));
+    }
+    return code;
   }
-  while (largest >= plan.scale_from[code + 1]) {
-    ++code;
-  }
-  return static_cast<std::size_t>(code);
 }
 
 void EncodeNvFp4Blocks(const NvFp4Task& task, const NvFp4Plan& plan) {
   const Codes32 d;
   const Floats df;
-  for (std::size_t b = 0; b < task.blocks; ++b) {
-    const float* const values = task.values + b * kNvFp4Block;
-    std::byte* const codes = task.codes + b * kNvFp4Block;
-    const std::uint32_t largest = LargestMagnitude<kNvFp4Block>(values);
-    if (HWY_UNLIKELY(largest >= kInfiniteMagnitude)) {
-      task.scales[b] = std::byte{kNvFp4Nan};
+  HWY_ALIGN std::int32_t largest[kMost] = {};
+  HWY_ALIGN std::int32_t scales[kMost];
+  StoreLargestMagnitudes<kNvFp4Block>(task.values, task.blocks, largest);
+  FindNvFp4Scales(largest, task.blocks, plan, scales);
+  const float* values = task.values;  // what is stored to may be anything but these
+  std::byte* codes = task.codes;
+  std::byte* const scale_codes = task.scales;
+  const std::size_t blocks = task.blocks;
+  for (std::size_t b = 0; b < blocks; ++b, values += kNvFp4Block, codes += kNvFp4Block) {
+    if (HWY_UNLIKELY(largest[b] >= kInfiniteMagnitude)) {
+      scale_codes[b] = std::byte{kNvFp4Nan};
       std::memset(codes, 0, kNvFp4Block);
       continue;
     }
-    const std::size_t scale = NvFp4ScaleOf(std::bit_cast<float>(largest), plan);
-    task.scales[b] = static_cast<std::byte>(scale);
-    const float* const from = plan.code_from[scale];
+    scale_codes[b] = static_cast<std::byte>(scales[b]);
+    const float* const bounds = plan.code_from[scales[b]];
     for (std::size_t i = 0; i < kNvFp4Block; i += kLanes) {
       const FloatVector value = hn::LoadU(df, values + i);
-      const FloatVector magnitude = hn::Abs(value);
-      CodeVector code = hn::And(hn::ShiftRight<28>(hn::BitCast(d, value)), hn::Set(d, 8));
-      for (std::size_t c = 1; c < 8; ++c) {
-        const auto reached = hn::RebindMask(d, hn::Ge(magnitude, hn::Set(df, from[c])));
-        code = hn::Sub(code, hn::VecFromMask(d, reached));
-      }
-      StoreBytes(code, codes + i);
+      const CodeVector sign = ShiftDown(hn::BitCast(d, value), 28);
+      const CodeVector code = CountReached(hn::Abs(value), bounds);
+      StoreBytes(hn::OrAnd(code, sign, hn::Set(d, 8)), codes + i);
     }
   }
 }
 
-void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Plan& plan) {
+// What codes of float4_e2m1fn and float8_e4m3fn are worth.
+struct NvFp4Values {
+  NvFp4Values() {
+    const NumberFormat scale = FindFormat("float8_e4m3fn").value();
+    for (std::uint64_t code = 0; code < 256; ++code) {
+      scales[code] = static_cast<float>(Decode(code, scale));
+    }
+    element = PlanDecode(FindFormat("float4_e2m1fn").value());
+  }
+  float scales[256];
+  DecodePlan element;
+};
+
+template <bool kStreams>
+void DecodeNvFp4(const NvFp4DecodeTask& task, const NvFp4Scale& scale, const NvFp4Values& known) {
   const Floats df;
-  const DecodePlan element = plan.element;
-  const FloatVector tensor = hn::Set(df, plan.tensor.value);
-  const bool multiplies = plan.tensor.kind == TensorScale::kMultiplier;
+  const DecodePlan element = known.element;
+  const FloatVector tensor = hn::Set(df, scale.value);
+  const bool multiplies = scale.kind == TensorScale::kMultiplier;
   for (std::size_t b = 0; b < task.blocks; ++b) {
-    const auto scale = std::to_integer<std::size_t>(task.scales[b]);
-    const FloatVector factor = hn::Set(df, plan.scale_values[scale]);
+    const FloatVector factor =
+        hn::Set(df, known.scales[std::to_integer<std::size_t>(task.scales[b])]);
     for (std::size_t i = b * kNvFp4Block; i < (b + 1) * kNvFp4Block; i += kLanes) {
       // Six bits times four are exact; the tensor's scale is the one rounding.
       const FloatVector scaled = hn::Mul(DecodeVector(LoadBytes(task.codes + i), element), factor);
       const FloatVector value = multiplies ? hn::Mul(scaled, tensor) : hn::Div(scaled, tensor);
-      hn::StoreU(value, df, task.values + i);
+      StoreFloats<kStreams>(value, task.values + i);
     }
   }
+}
+
+void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Scale& tensor) {
+  static const NvFp4Values known;
+  Streams(task) ? DecodeNvFp4<true>(task, tensor, known) : DecodeNvFp4<false>(task, tensor, known);
 }
 
 float LargestFinite(const float* values, std::size_t count) {
@@ -247,8 +327,8 @@ void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& plan) {
 void EncodeNvFp4Blocks(const NvFp4Task& task, const NvFp4Plan& plan) {
   HWY_DYNAMIC_DISPATCH(EncodeNvFp4Blocks)(task, plan);
 }
-void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Plan& plan) {
-  HWY_DYNAMIC_DISPATCH(DecodeNvFp4Blocks)(task, plan);
+void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Scale& tensor) {
+  HWY_DYNAMIC_DISPATCH(DecodeNvFp4Blocks)(task, tensor);
 }
 float LargestFinite(const float* values, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(LargestFinite)(values, count);

@@ -16,22 +16,22 @@ constexpr int kFloatFraction = 23;
 
 // The largest significand, of 24 bits, whose block keeps the exponent of its largest magnitude:
 // MxScaleCode says the same in comparisons.
-std::uint32_t SignificandKept(const Microscaling& format) {
+std::int32_t SignificandKept(const Microscaling& format) {
   const int fraction = format.element.fraction_bits;
-  const std::uint32_t hidden = 1U << fraction;
+  const std::int32_t hidden = 1 << fraction;
   switch (format.rule) {
     case ScaleRule::kFloor:
       break;
     case ScaleRule::kCeil:
-      return 1U << kFloatFraction;
+      return 1 << kFloatFraction;
     case ScaleRule::kEven:
-      return (1U << (kFloatFraction + 1)) - (1U << (kFloatFraction - 1 - fraction)) - 1;
+      return (1 << (kFloatFraction + 1)) - (1 << (kFloatFraction - 1 - fraction)) - 1;
     case ScaleRule::kRceil: {
-      const auto largest = static_cast<std::uint32_t>(LargestCode(format.element));
+      const auto largest = static_cast<std::int32_t>(LargestCode(format.element));
       return ((largest & (hidden - 1)) | hidden) << (kFloatFraction - fraction);
     }
   }
-  return std::numeric_limits<std::uint32_t>::max();
+  return std::numeric_limits<std::int32_t>::max();
 }
 
 float NextUp(float magnitude) {
@@ -85,32 +85,59 @@ MxPlan PlanMx(const Microscaling& format, const Conversion& conversion) {
   return plan;
 }
 
+namespace {
+
+// Halfway from the code before to this one.
+double Middle(std::size_t code, const NumberFormat& format) {
+  return (Decode(code - 1, format) + Decode(code, format)) / 2;
+}
+
+// What of NVFP4's bounds does not depend on the tensor.
+struct NvFp4Middles {
+  NvFp4Middles() {
+    const NumberFormat element = FindFormat("float4_e2m1fn").value();
+    const NumberFormat scale = FindFormat("float8_e4m3fn").value();
+    for (std::size_t code = 1; code < 8; ++code) {
+      elements[code] = Middle(code, element);
+    }
+    for (std::size_t code = 1; code <= 16; ++code) {
+      scales[code] = Middle(code, scale);
+    }
+    encode = PlanEncode(scale, NearestEven(Overflow::kSaturate), kFloat32);
+  }
+  double elements[8] = {};
+  double scales[17] = {};
+  EncodePlan encode;
+};
+
+}  // namespace
+
+// float8_e4m3fn repeats itself: eight codes on, everything is twice as large, ties included. So the
+// bounds of one binade, and of the subnormals below it, give those of all.
 NvFp4Plan PlanNvFp4(const NvFp4Scale& tensor) {
+  static const NvFp4Middles middles;
+  constexpr std::size_t kBinade = 8;
   NvFp4Plan plan;
-  plan.tensor = tensor;
-  const NumberFormat element = FindFormat("float4_e2m1fn").value();
-  plan.element = PlanDecode(element);
-  const NumberFormat scale = FindFormat("float8_e4m3fn").value();
   const auto value = static_cast<double>(tensor.value);
   const Ratio ratio = tensor.kind == TensorScale::kMultiplier ? Ratio{1, value} : Ratio{value, 1};
+  plan.scale_encode = middles.encode;
   plan.scale_estimate = static_cast<float>(ratio.over / (6 * ratio.under));
-  for (std::uint64_t code = 0; code < 256; ++code) {
-    plan.scale_values[code] = static_cast<float>(Decode(code, scale));
-  }
-  const auto middle = [](std::uint64_t code, const NumberFormat& format) {
-    return (Decode(code - 1, format) + Decode(code, format)) / 2;
-  };
-  for (std::uint64_t s = 1; s < NvFp4Plan::kScales; ++s) {
-    plan.scale_from[s] = FirstAbove(6 * middle(s, scale), s % 2 == 0, ratio);
+  for (std::size_t s = 1; s < NvFp4Plan::kScales; ++s) {
+    plan.scale_from[s] = s <= 2 * kBinade ? FirstAbove(6 * middles.scales[s], s % 2 == 0, ratio)
+                                          : 2 * plan.scale_from[s - kBinade];
   }
   plan.scale_from[NvFp4Plan::kScales] = std::numeric_limits<float>::infinity();
-  for (std::uint64_t s = 0; s < NvFp4Plan::kScales; ++s) {
-    for (std::uint64_t c = 1; c < 8; ++c) {
-      plan.code_from[s][c] =
-          s == 0 ? std::numeric_limits<float>::infinity()
-                 : FirstAbove(middle(c, element) * Decode(s, scale), c % 2 == 0, ratio);
+  for (std::size_t c = 1; c < 8; ++c) {
+    plan.code_from[0][c] = std::numeric_limits<float>::infinity();
+    for (std::size_t s = 1; s < NvFp4Plan::kScales; ++s) {
+      const double scale = static_cast<double>(s) / 512;  // of the first two binades
+      plan.code_from[s][c] = s < 2 * kBinade
+                                 ? FirstAbove(middles.elements[c] * scale, c % 2 == 0, ratio)
+                                 : 2 * plan.code_from[s - kBinade][c];
     }
   }
+  plan.is_plain = std::isnormal(plan.scale_estimate) && std::isnormal(plan.code_from[1][1]) &&
+                  std::isnormal(plan.scale_from[1]);
   return plan;
 }
 

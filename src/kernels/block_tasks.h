@@ -22,7 +22,7 @@ struct MxPlan {
   EncodePlan encode;
   DecodePlan decode;
   // Of a block's largest magnitude: above this significand the scale's exponent is one more.
-  std::uint32_t significand_kept = 0;
+  std::int32_t significand_kept = 0;
   int highest_exponent = 0;  // of the element
 };
 MxPlan PlanMx(const Microscaling& format, const Conversion& conversion);
@@ -42,6 +42,7 @@ struct MxDecodeTask {
   const std::byte* scales = nullptr;
   std::size_t blocks = 0;
   float* values = nullptr;
+  bool streams = false;
 };
 void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& plan);
 
@@ -49,12 +50,11 @@ void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& plan);
 // and an element of a block with that scale a code. Exact: no element is divided.
 struct NvFp4Plan {
   static constexpr std::size_t kScales = 127;  // codes of scales; 126 is 448
-  NvFp4Scale tensor;
-  float scale_estimate = 0;            // largest × this is about the scale
-  float scale_from[kScales + 1] = {};  // the smallest largest that gets this scale or more
-  float code_from[kScales][8] = {};    // by scale and code
-  float scale_values[256] = {};        // of every code; a NaN code is NaN
-  DecodePlan element;
+  EncodePlan scale_encode;                     // of the estimate below
+  float scale_estimate = 0;                    // largest × this is about the scale
+  bool is_plain = false;  // all of this is made of normal numbers: not a tensor of tiny values
+  float scale_from[kScales + 1] = {};    // the smallest largest that gets this scale or more
+  float code_from[kScales + 1][8] = {};  // by scale and code; a vector may read past a row
 };
 NvFp4Plan PlanNvFp4(const NvFp4Scale& tensor);
 
@@ -71,14 +71,15 @@ struct NvFp4DecodeTask {
   const std::byte* scales = nullptr;
   std::size_t blocks = 0;
   float* values = nullptr;
+  bool streams = false;
 };
-void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Plan& plan);
+void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Scale& tensor);
 
 // The largest finite magnitude; 0 of none.
 float LargestFinite(const float* values, std::size_t count);
 
 // Codes of 4 and 6 bits, one a byte, to and from their packed form, the first in the low bits.
-// `count` is a multiple of 8.
+// `count` is a multiple of 8, at most kChunk.
 void PackBytes(const std::byte* codes, std::size_t count, int bits, std::byte* packed);
 void UnpackBytes(const std::byte* packed, std::size_t count, int bits, std::byte* codes);
 

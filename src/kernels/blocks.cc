@@ -95,6 +95,7 @@ void EncodeMx(std::span<const float> values, const Conversion& conversion, Block
 
 void DecodeMx(const BlockTensor& tensor, std::span<float> values, const Span& span) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), {});
+  const bool streams = values.size_bytes() >= kStreamedBytes;
   ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     ChunkCodes codes(tensor.format.element_bits, tensor.codes);
     for (std::size_t first = begin; first < end; first += kChunk) {
@@ -102,7 +103,8 @@ void DecodeMx(const BlockTensor& tensor, std::span<float> values, const Span& sp
       DecodeMxBlocks({.codes = codes.Unpacked(first, count),
                       .scales = tensor.scales.data() + first / kMxBlock,
                       .blocks = count / kMxBlock,
-                      .values = values.data() + first},
+                      .values = values.data() + first,
+                      .streams = streams},
                      plan);
     }
   });
@@ -115,15 +117,18 @@ float LargestFiniteOf(std::span<const float> values, int threads) {
       largest[i / kRange] = LargestFinite(values.data() + i, std::min(kRange, end - i));
     }
   });
-  const DefaultFloatEnvironment environment;
   return largest.empty() ? 0 : *std::ranges::max_element(largest);
 }
 
-void EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, const Span& span) {
+// False: the tensor's scale is none of the plain ones, and nothing was encoded.
+bool EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, const Span& span) {
   const NvFp4Scale scale =
       NvFp4TensorScale(LargestFiniteOf(values, span.threads), tensor.format.tensor_scale);
   tensor.tensor_scale = scale.value;
   const NvFp4Plan plan = PlanNvFp4(scale);
+  if (!plan.is_plain) {
+    return false;
+  }
   ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
       EncodeNvFp4Blocks({.values = values.data() + first,
@@ -133,10 +138,12 @@ void EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, 
                         plan);
     });
   });
+  return true;
 }
 
 void DecodeNvFp4WithKernels(const BlockTensor& tensor, std::span<float> values, const Span& span) {
-  const NvFp4Plan plan = PlanNvFp4({tensor.tensor_scale, tensor.format.tensor_scale});
+  const NvFp4Scale scale = {tensor.tensor_scale, tensor.format.tensor_scale};
+  const bool streams = values.size_bytes() >= kStreamedBytes;
   ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     ChunkCodes codes(tensor.format.element_bits, tensor.codes);
     for (std::size_t first = begin; first < end; first += kChunk) {
@@ -144,8 +151,9 @@ void DecodeNvFp4WithKernels(const BlockTensor& tensor, std::span<float> values, 
       DecodeNvFp4Blocks({.codes = codes.Unpacked(first, count),
                          .scales = tensor.scales.data() + first / kNvFp4Block,
                          .blocks = count / kNvFp4Block,
-                         .values = values.data() + first},
-                        plan);
+                         .values = values.data() + first,
+                         .streams = streams},
+                        scale);
     }
   });
 }
@@ -220,14 +228,16 @@ Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conve
   if (!CanEncode(tensor, conversion)) {
     return EncodeTensor(values, conversion, tensor);
   }
+  const DefaultFloatEnvironment environment;
   ResizeArrays(tensor);
   switch (tensor.format.kind) {
     case BlockKind::kMicroscaling:
       EncodeMx(values, conversion, tensor, span);
       break;
     case BlockKind::kTwoLevel:
-      EncodeNvFp4WithKernels(values, tensor, span);
-      break;
+      return EncodeNvFp4WithKernels(values, tensor, span)
+                 ? Result<void>()
+                 : EncodeTensor(values, conversion, tensor);
     default:
       EncodeGgmlWithKernels(values, tensor, span);
   }
@@ -239,6 +249,7 @@ void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span
   if (!HasKernels(tensor)) {
     return DecodeTensor(tensor, values);
   }
+  const DefaultFloatEnvironment environment;
   switch (tensor.format.kind) {
     case BlockKind::kMicroscaling:
       return DecodeMx(tensor, values, span);

@@ -14,6 +14,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/largest-inl.h"
 #include "kernels/rounding-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,33 +34,85 @@ constexpr std::size_t kScaleBytes = 2;
 constexpr std::size_t kQ80Bytes = kScaleBytes + kBlock;
 constexpr std::size_t kQ40Bytes = kScaleBytes + kBlock / 2;
 
-// Magnitudes for which every step of an encoder is plain arithmetic: no infinity, NaN, infinite
-// inverse, nor (2^−100 is far above them) subnormal scale. Others go the scalar way.
-constexpr std::uint32_t kPlainFrom = (127U - 100U) << 23;
-constexpr std::uint32_t kPlainBelow = 0x7f800000U;
+// Blocks whose inverse scale is below 2^100, and not 0, are plain: no infinity, NaN, infinite
+// inverse nor, by far, a subnormal scale. Others go the scalar way; zeros too, whose inverse is
+// infinite here.
+constexpr std::uint32_t kPlainInverse = (127U + 100U) << 23;
 
-HWY_INLINE bool IsPlain(std::uint32_t largest) {
-  return largest >= kPlainFrom && largest < kPlainBelow;
-}
+// Blocks are encoded in three steps, so that none waits for the one before: the value that decides
+// the scale of each, scales and their inverses a vector at a time, then the codes.
+constexpr std::size_t kMost = 64;  // blocks
 
-HWY_INLINE void LoadBlock(const float* from, FloatVector (&v)[kVectors]) {
-  for (std::size_t i = 0; i < kVectors; ++i) {
-    v[i] = hn::LoadU(Floats(), from + i * kLanes);
+struct Scales {
+  HWY_ALIGN float largest[kMost];  // magnitudes, or values with their sign
+  HWY_ALIGN float inverses[kMost];
+  HWY_ALIGN std::uint16_t stored[kMost];
+};
+
+// The first value of that magnitude, with its sign.
+HWY_INLINE float FirstOf(const float* values, float magnitude) {
+  std::size_t i = 0;
+  while (i < kBlock - 1 && values[i] != magnitude && values[i] != -magnitude) {
+    ++i;
   }
+  return values[i];
 }
 
-HWY_INLINE std::uint32_t LargestMagnitude(const FloatVector (&v)[kVectors]) {
+// The value of the largest magnitude of each block, with its sign; the first of several.
+HWY_INLINE void FindLargestSigned(const float* values, std::size_t blocks, float* largest) {
   const Codes32 d;
-  CodeVector largest = hn::Zero(d);
-  for (const FloatVector& each : v) {
-    largest = hn::Max(largest, hn::BitCast(d, hn::Abs(each)));
+  HWY_ALIGN std::int32_t
+      positive[kMost];  // bits as integers: those of the other sign are below zero
+  HWY_ALIGN std::int32_t negative[kMost];
+  const CodeVector sign = hn::Set(d, ~kMagnitudeMask);
+  StoreLargestOfBlocks<kBlock>(values, blocks, positive, [](CodeVector bits, CodeVector most) {
+    return hn::Max(most, bits);
+  });
+  StoreLargestOfBlocks<kBlock>(values, blocks, negative, [sign](CodeVector bits, CodeVector most) {
+    return hn::Max(most, hn::Xor(bits, sign));
+  });
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const bool is_positive = positive[b] > negative[b];
+    const float magnitude = std::bit_cast<float>(is_positive ? positive[b] : negative[b]);
+    largest[b] = is_positive ? magnitude : -magnitude;
+    if (HWY_UNLIKELY(positive[b] == negative[b])) {
+      largest[b] = FirstOf(values + b * kBlock, magnitude);
+    }
   }
-  return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(d, largest)));
 }
 
-HWY_INLINE void StoreScale(float scale, std::byte* to) {
-  const std::uint16_t code = HalfCode(scale);
-  std::memcpy(to, &code, sizeof code);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+// By the processor's own instruction; NaN, which differs from HalfCode's, is not plain.
+HWY_INLINE void StoreHalves(const float* scales, std::size_t blocks, std::uint16_t* stored) {
+  const hn::Rebind<hwy::float16_t, Floats> half;
+  const hn::Rebind<std::uint16_t, Floats> bits;
+  for (std::size_t b = 0; b < blocks; b += kLanes) {
+    const auto code = hn::DemoteTo(half, hn::Load(Floats(), scales + b));
+    hn::Store(hn::BitCast(bits, code), bits, stored + b);
+  }
+}
+#else
+HWY_INLINE void StoreHalves(const float* scales, std::size_t blocks, std::uint16_t* stored) {
+  for (std::size_t b = 0; b < blocks; ++b) {
+    stored[b] = HalfCode(scales[b]);
+  }
+}
+#endif
+
+// largest ÷ by of all blocks, its inverse, and its float16.
+HWY_INLINE void FindScales(std::size_t blocks, float by, Scales& scales) {
+  const Floats df;
+  for (std::size_t b = 0; b < blocks; b += kLanes) {
+    const FloatVector scale = hn::Div(hn::Load(df, scales.largest + b), hn::Set(df, by));
+    hn::Store(hn::Div(hn::Set(df, 1), scale), df, scales.inverses + b);
+    hn::Store(scale, df, scales.largest + b);
+  }
+  StoreHalves(scales.largest, blocks, scales.stored);
+}
+
+HWY_INLINE bool IsPlain(float inverse) {
+  const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(inverse) & 0x7fffffff;
+  return magnitude != 0 && magnitude < kPlainInverse;
 }
 
 HWY_NOINLINE void EncodeScalar(const char* type, const float* values, std::byte* bytes,
@@ -73,77 +126,75 @@ HWY_INLINE void StoreBytes(CodeVector codes, std::byte* to) {
              reinterpret_cast<std::uint8_t*>(to));
 }
 
-void EncodeQ80Blocks(const GgmlTask& task) {
+// Calls encode(block, scales) for each block that is plain, at most kMost.
+template <class Block>
+HWY_INLINE void ForPlain(const char* type, const GgmlTask& task, const Scales& scales,
+                         std::size_t size, const Block& encode) {
+  for (std::size_t b = 0; b < task.blocks; ++b) {
+    std::byte* const to = task.bytes + b * size;
+    if (HWY_UNLIKELY(!IsPlain(scales.inverses[b]))) {
+      EncodeScalar(type, task.values + b * kBlock, to, size);
+      continue;
+    }
+    std::memcpy(to, scales.stored + b, kScaleBytes);
+    encode(task.values + b * kBlock, hn::Set(Floats(), scales.inverses[b]), to + kScaleBytes);
+  }
+}
+
+void EncodeSomeQ80(const GgmlTask& task) {
   const Codes32 d;
   const Floats df;
+  Scales scales = {};
+  HWY_ALIGN std::int32_t largest[kMost];
+  StoreLargestMagnitudes<kBlock>(task.values, task.blocks, largest);
+  std::memcpy(scales.largest, largest, sizeof largest);
+  FindScales(task.blocks, 127, scales);
   // To the nearest, halves away from zero: the float32 below a half is added and the rest cut off.
   const FloatVector below_half = hn::Set(df, 0x1.fffffep-2F);
-  FloatVector v[kVectors];
-  for (std::size_t b = 0; b < task.blocks; ++b) {
-    std::byte* const to = task.bytes + b * kQ80Bytes;
-    LoadBlock(task.values + b * kBlock, v);
-    const std::uint32_t largest = LargestMagnitude(v);
-    if (HWY_UNLIKELY(!IsPlain(largest))) {
-      EncodeScalar("q8_0", task.values + b * kBlock, to, kQ80Bytes);
-      continue;
-    }
-    const float scale = std::bit_cast<float>(largest) / 127;
-    StoreScale(scale, to);
-    const FloatVector inverse = hn::Set(df, 1.0F / scale);
-    for (std::size_t i = 0; i < kVectors; ++i) {
-      const FloatVector code = hn::Mul(v[i], inverse);
-      const FloatVector moved = hn::Add(code, hn::CopySign(below_half, code));
-      StoreBytes(hn::ConvertTo(d, moved), to + kScaleBytes + i * kLanes);
-    }
-  }
+  ForPlain("q8_0", task, scales, kQ80Bytes,
+           [&](const float* values, FloatVector inverse, std::byte* to) {
+             for (std::size_t i = 0; i < kBlock; i += kLanes) {
+               const FloatVector code = hn::Mul(hn::LoadU(df, values + i), inverse);
+               const FloatVector moved = hn::Add(code, hn::CopySign(below_half, code));
+               StoreBytes(hn::ConvertTo(d, moved), to + i);
+             }
+           });
 }
 
-// The first value of the largest magnitude, with its sign.
-HWY_INLINE float LargestSigned(const float* values, const FloatVector (&v)[kVectors]) {
-  const Floats df;
-  FloatVector most = v[0];
-  FloatVector least = v[0];
-  for (const FloatVector& each : v) {
-    most = hn::Max(most, each);
-    least = hn::Min(least, each);
-  }
-  const float positive = hn::GetLane(hn::MaxOfLanes(df, most));
-  const float negative = hn::GetLane(hn::MinOfLanes(df, least));
-  if (positive != -negative) {
-    return positive > -negative ? positive : negative;
-  }
-  std::size_t i = 0;
-  while (values[i] != positive && values[i] != negative) {
-    ++i;
-  }
-  return values[i];
-}
-
-void EncodeQ40Blocks(const GgmlTask& task) {
+void EncodeSomeQ40(const GgmlTask& task) {
   const Codes32 d;
   const Floats df;
-  FloatVector v[kVectors];
-  for (std::size_t b = 0; b < task.blocks; ++b) {
-    const float* const values = task.values + b * kBlock;
-    std::byte* const to = task.bytes + b * kQ40Bytes;
-    LoadBlock(values, v);
-    if (HWY_UNLIKELY(!IsPlain(LargestMagnitude(v)))) {
-      EncodeScalar("q4_0", values, to, kQ40Bytes);
-      continue;
-    }
-    const float scale = LargestSigned(values, v) / -8;
-    StoreScale(scale, to);
-    const FloatVector inverse = hn::Set(df, 1.0F / scale);
-    const auto code_of = [&](FloatVector value) {
-      const FloatVector moved = hn::Add(hn::Mul(value, inverse), hn::Set(df, 8.5F));
-      return hn::Min(hn::ConvertTo(d, moved), hn::Set(d, 15));
-    };
-    for (std::size_t i = 0; i < kVectors / 2; ++i) {
-      const CodeVector low = code_of(v[i]);
-      const CodeVector high = code_of(v[i + kVectors / 2]);
-      StoreBytes(hn::Or(low, hn::ShiftLeft<4>(high)), to + kScaleBytes + i * kLanes);
-    }
+  Scales scales = {};
+  FindLargestSigned(task.values, task.blocks, scales.largest);
+  FindScales(task.blocks, -8, scales);
+  const auto code_of = [&](FloatVector value, FloatVector inverse) {
+    const FloatVector moved = hn::Add(hn::Mul(value, inverse), hn::Set(df, 8.5F));
+    return hn::Min(hn::ConvertTo(d, moved), hn::Set(d, 15));
+  };
+  ForPlain("q4_0", task, scales, kQ40Bytes,
+           [&](const float* values, FloatVector inverse, std::byte* to) {
+             for (std::size_t i = 0; i < kBlock / 2; i += kLanes) {
+               const CodeVector low = code_of(hn::LoadU(df, values + i), inverse);
+               const CodeVector high = code_of(hn::LoadU(df, values + kBlock / 2 + i), inverse);
+               StoreBytes(hn::Or(low, hn::ShiftLeft<4>(high)), to + i);
+             }
+           });
+}
+
+template <class Some>
+void EncodeAll(const GgmlTask& task, std::size_t size, const Some& encode_some) {
+  for (std::size_t b = 0; b < task.blocks; b += kMost) {
+    encode_some(GgmlTask{.values = task.values + b * kBlock,
+                         .blocks = task.blocks - b < kMost ? task.blocks - b : kMost,
+                         .bytes = task.bytes + b * size});
   }
+}
+
+void EncodeQ80Blocks(const GgmlTask& task) {
+  EncodeAll(task, kQ80Bytes, EncodeSomeQ80);
+}
+void EncodeQ40Blocks(const GgmlTask& task) {
+  EncodeAll(task, kQ40Bytes, EncodeSomeQ40);
 }
 
 // Whether the scale of a block is a number.

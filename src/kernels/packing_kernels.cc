@@ -57,27 +57,72 @@ void UnpackNibbles(const std::uint8_t* packed, std::size_t count, std::uint8_t* 
   }
 }
 
-// Four codes to three bytes, eight at a time in a 64-bit number; `count` is a multiple of 8.
-void PackSixBits(const std::uint8_t* codes, std::size_t count, std::uint8_t* packed) {
-  for (std::size_t i = 0; i < count; i += 8) {
-    std::uint64_t v = 0;
-    std::memcpy(&v, codes + i, 8);
-    v = (v & 0x003f003f003f003fU) | (v & 0x3f003f003f003f00U) >> 2;  // 12 bits in each 16
-    v = (v & 0x00000fff00000fffU) | (v & 0x0fff00000fff0000U) >> 4;  // 24 in each 32
-    v = (v & 0x0000000000ffffffU) | (v & 0x00ffffff00000000U) >> 8;
-    std::memcpy(packed + i / 4 * 3, &v, 6);
+using Words = hn::Repartition<std::uint32_t, Bytes>;  // of four codes of 6 bits
+
+// The words of a vector, but for every fourth, and back.
+alignas(64) constexpr std::int32_t kThreeOfFour[16] = {0,  1,  2,  4,  5, 6, 8, 9,
+                                                       10, 12, 13, 14, 0, 0, 0, 0};
+alignas(64) constexpr std::int32_t kFourOfThree[16] = {0, 1, 2, 0, 3, 4,  5,  0,
+                                                       6, 7, 8, 0, 9, 10, 11, 0};
+constexpr std::size_t kWords = HWY_LANES(std::uint32_t);
+
+HWY_INLINE hn::Vec<Words> MoveWords(hn::Vec<Words> v, const std::int32_t* order) {
+  const Words d;
+  const hn::ScalableTag<std::int32_t> di;
+  if constexpr (kWords == 4) {
+    return v;  // the fourth is the last
+  } else {
+    const auto mask = hn::Set(di, static_cast<std::int32_t>(kWords - 1));
+    return hn::TableLookupLanes(v, hn::IndicesFromVec(d, hn::And(hn::LoadU(di, order), mask)));
   }
 }
 
-void UnpackSixBits(const std::uint8_t* packed, std::size_t count, std::uint8_t* codes) {
-  for (std::size_t i = 0; i < count; i += 8) {
-    std::uint64_t v = 0;
-    std::memcpy(&v, packed + i / 4 * 3, 6);
-    v = (v & 0x0000000000ffffffU) | (v & 0x0000ffffff000000U) << 8;
-    v = (v & 0x00000fff00000fffU) | (v & 0x00fff00000fff000U) << 4;
-    v = (v & 0x003f003f003f003fU) | (v & 0x0fc00fc00fc00fc0U) << 2;
-    std::memcpy(codes + i, &v, 8);
+// Four codes to three bytes, a vector at a time: it is stored whole and overwritten from where its
+// three quarters end.
+void PackSixBits(const std::uint8_t* codes, std::size_t count, std::uint8_t* packed) {
+  const Bytes d;
+  const Words words;
+  alignas(16) static constexpr std::uint8_t kDense[16] = {0,  1,  2,  4,  5,   6,   8,   9,
+                                                          10, 12, 13, 14, 128, 128, 128, 128};
+  HWY_ALIGN std::uint8_t whole[kChunk + sizeof(hn::Vec<Bytes>)] = {};
+  std::memcpy(whole, codes, count);
+  HWY_ALIGN std::uint8_t dense[kChunk + sizeof(hn::Vec<Bytes>)];
+  for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto v = hn::BitCast(words, hn::Load(d, whole + i));
+    const auto part = [&](auto moved, std::uint32_t mask) {
+      return hn::And(moved, hn::Set(words, mask));
+    };
+    const auto joined =
+        hn::Or(hn::Or(part(v, 0x3f), part(hn::ShiftRight<2>(v), 0xfc0)),
+               hn::Or(part(hn::ShiftRight<4>(v), 0x3f000), part(hn::ShiftRight<6>(v), 0xfc0000)));
+    const auto bytes = hn::TableLookupBytesOr0(hn::BitCast(d, joined), hn::LoadDup128(d, kDense));
+    const auto moved = hn::BitCast(d, MoveWords(hn::BitCast(words, bytes), kThreeOfFour));
+    hn::StoreU(moved, d, dense + i / 4 * 3);
   }
+  std::memcpy(packed, dense, count / 4 * 3);
+}
+
+void UnpackSixBits(const std::uint8_t* packed, std::size_t count, std::uint8_t* codes) {
+  const Bytes d;
+  const Words words;
+  alignas(16) static constexpr std::uint8_t kSpread[16] = {0, 1, 2, 128, 3, 4,  5,  128,
+                                                           6, 7, 8, 128, 9, 10, 11, 128};
+  HWY_ALIGN std::uint8_t dense[kChunk + sizeof(hn::Vec<Bytes>)] = {};
+  std::memcpy(dense, packed, count / 4 * 3);
+  HWY_ALIGN std::uint8_t whole[kChunk + sizeof(hn::Vec<Bytes>)];
+  for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto loaded = hn::BitCast(words, hn::LoadU(d, dense + i / 4 * 3));
+    const auto blocks = hn::BitCast(d, MoveWords(loaded, kFourOfThree));
+    const auto v = hn::BitCast(words, hn::TableLookupBytesOr0(blocks, hn::LoadDup128(d, kSpread)));
+    const auto part = [&](auto moved, std::uint32_t mask) {
+      return hn::And(moved, hn::Set(words, mask));
+    };
+    const auto spread =
+        hn::Or(hn::Or(part(v, 0x3f), part(hn::ShiftLeft<2>(v), 0x3f00)),
+               hn::Or(part(hn::ShiftLeft<4>(v), 0x3f0000), part(hn::ShiftLeft<6>(v), 0x3f000000)));
+    hn::Store(hn::BitCast(d, spread), d, whole + i);
+  }
+  std::memcpy(codes, whole, count);
 }
 
 void PackBytes(const std::byte* codes, std::size_t count, int bits, std::byte* packed) {

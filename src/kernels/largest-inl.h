@@ -1,0 +1,77 @@
+// The largest of each block of values, four blocks at a time. Included once for each instruction
+// set.
+
+// clang-format off: Highway's guard, which is switched for each instruction set
+#if defined(FOURPILES_KERNELS_LARGEST_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOURPILES_KERNELS_LARGEST_INL_H_
+#undef FOURPILES_KERNELS_LARGEST_INL_H_
+#else
+#define FOURPILES_KERNELS_LARGEST_INL_H_
+#endif
+// clang-format on
+
+#include "kernels/rounding-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fourpiles::HWY_NAMESPACE {
+#if HWY_TARGET != HWY_SCALAR
+
+// The larger of the two halves, and of theirs, until four lanes are left.
+template <class D>
+HWY_INLINE void StoreFour(hn::Vec<D> v, D d, std::int32_t* to) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    StoreFour(hn::Max(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), half, to);
+  } else {
+    hn::StoreU(v, d, to);
+  }
+}
+
+// The largest lane of each of four vectors: they are woven into one another, so that one comparison
+// serves all.
+HWY_INLINE void StoreLargest(const CodeVector (&v)[4], std::int32_t* to) {
+  const Codes32 d;
+  const hn::RepartitionToWide<Codes32> wide;
+  const auto weave = [&](CodeVector a, CodeVector b) {
+    return hn::Max(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+  };
+  const auto low = hn::BitCast(wide, weave(v[0], v[1]));
+  const auto high = hn::BitCast(wide, weave(v[2], v[3]));
+  const CodeVector even = hn::BitCast(d, hn::InterleaveLower(wide, low, high));
+  const CodeVector odd = hn::BitCast(d, hn::InterleaveUpper(wide, low, high));
+  StoreFour(hn::Max(even, odd), d, to);
+}
+
+// Calls largest_of(float vector as bits, largest so far) over blocks of kSize values, and stores
+// the largest lane of each block; `to` has room for a multiple of four.
+template <std::size_t kSize, class LargestOf>
+HWY_INLINE void StoreLargestOfBlocks(const float* values, std::size_t blocks, std::int32_t* to,
+                                     const LargestOf& largest_of) {
+  const Codes32 d;
+  for (std::size_t b = 0; b < blocks; b += 4) {
+    CodeVector largest[4];
+    for (std::size_t j = 0; j < 4; ++j) {
+      const float* const block = values + (b + j < blocks ? b + j : blocks - 1) * kSize;
+      largest[j] = hn::Zero(d);
+      for (std::size_t i = 0; i < kSize; i += HWY_LANES(float)) {
+        largest[j] = largest_of(hn::BitCast(d, hn::LoadU(Floats(), block + i)), largest[j]);
+      }
+    }
+    StoreLargest(largest, to + b);
+  }
+}
+
+// The bits of the largest magnitude of each block; NaN is larger than infinity.
+template <std::size_t kSize>
+HWY_INLINE void StoreLargestMagnitudes(const float* values, std::size_t blocks, std::int32_t* to) {
+  const CodeVector mask = hn::Set(Codes32(), kMagnitudeMask);
+  StoreLargestOfBlocks<kSize>(values, blocks, to, [mask](CodeVector bits, CodeVector largest) {
+    return hn::Max(largest, hn::And(bits, mask));
+  });
+}
+
+#endif  // HWY_SCALAR
+}  // namespace fourpiles::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // FOURPILES_KERNELS_LARGEST_INL_H_
