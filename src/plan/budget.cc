@@ -56,6 +56,9 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
       DataRanks(layout) == layout.devices && layout.devices > 1) {
     warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3, or --fsdp");
   }
+  if (job.settings.contains("sequence-parallel") && layout.tensor == 1) {
+    warnings.emplace_back("--sequence-parallel changes nothing without --tensor-parallel");
+  }
 }
 
 std::string UnknownShapes(const Job& job) {
@@ -345,10 +348,8 @@ Result<Budget> PlayedBudget(const Job& job) {
 }
 
 Result<Tape> PlayWhole(const Job& job, std::string_view rank) {
-  TRY(const std::vector<Part> parts, SplitTraining(job, LayersPlayed::kEach));
-  const auto part = std::ranges::find(parts, rank, &Part::rank);
-  CHECK(part != parts.end());
-  return Play(*part, job.training.profile);
+  TRY(const Part part, PartOfRank(job, rank, LayersPlayed::kEach));
+  return Play(part, job.training.profile);
 }
 
 }  // namespace fourpiles

@@ -26,14 +26,6 @@ std::vector<std::int64_t> With(std::vector<std::int64_t> key, Numbers... numbers
   return key;
 }
 
-Bytes OnDevice(const Resident& resident) {
-  Bytes sum(0);
-  for (const Storage& storage : resident.storages) {
-    sum += storage.place == Place::kDevice ? ExpectedBytes(storage) : Bytes(0);
-  }
-  return sum;
-}
-
 // Of the layers of one stage: which blocks they are of, and how many, chunk by chunk.
 std::vector<std::int64_t> LayersOf(const Network& network, const std::vector<LayerSpan>& chunks) {
   std::vector<std::int64_t> layers;
@@ -58,7 +50,8 @@ std::vector<std::int64_t> ShardKey(const TrainingJob& training) {
   if (!GathersWeights(training)) {
     return {0, GradientsAreResident(training) ? 1 : 0};
   }
-  return {1, layout.zero, layout.fsdp ? layout.fsdp_ranks : 0, layout.reshards ? 1 : 0};
+  return {1, layout.zero, layout.fsdp ? layout.fsdp_ranks : 0, layout.reshards ? 1 : 0,
+          layout.reshards_all ? 1 : 0};
 }
 
 StageWork WorkOfStage(const Network& stage, std::int64_t tensor, std::int64_t sequence_length) {
@@ -151,7 +144,8 @@ Result<LayoutMemory::Standing> LayoutMemory::StandingOf(const TrainingJob& train
   constexpr Batch kNone = {.micro_batch_size = 0};
   TRY(const Resident resident, RankState(training, network, kNone));
   TRY(const Bytes temporaries, TemporariesOf(training, network));
-  return standing_.emplace(std::move(key), Standing{OnDevice(resident), temporaries}).first->second;
+  return standing_.emplace(std::move(key), Standing{DeviceBytes(resident), temporaries})
+      .first->second;
 }
 
 Result<Bytes> LayoutMemory::AtLeast(const TrainingJob& training) {
@@ -176,7 +170,7 @@ Result<Bytes> LayoutMemory::ResidentOfStage(const TrainingJob& training, std::in
       .sequence_length = (training.sequence_length + layout.context - 1) / layout.context};
   TRY(const Resident inputs,
       BatchStorages(*StageOf(layout, number).network, batch, training.recipe.weights));
-  return standing.resident + OnDevice(inputs);
+  return standing.resident + DeviceBytes(inputs);
 }
 
 Result<LayoutMemory::Played> LayoutMemory::PlayedOf(const TrainingJob& training,

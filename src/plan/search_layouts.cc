@@ -258,7 +258,7 @@ class Search {
     ++answer_.counts.fit;
     if (plan.on_front || others_ < request_.others) {
       others_ += plan.on_front ? 0 : 1;
-      smallest_ = std::min(smallest_, plan.total.expected);
+      smallest_ = plan.on_front ? plan.total.expected : smallest_;
       answer_.plans.push_back(std::move(plan));
     }
     return {};
@@ -329,9 +329,11 @@ class Search {
         closest = &candidate;
       }
     }
-    if (closest == nullptr) {
+    if (closest == nullptr && all.empty()) {
       return {};
     }
+    // Where none can be played, the first says why.
+    closest = closest == nullptr ? &all.front() : closest;
     const SettingChanges changes = ChangesOf(closest->choice, answer_.job);
     TRY(const Job job, ReadJob(opened_, SettingsWith(answer_.job, changes)));
     TRY(answer_.closest, PlayedBudget(job));
