@@ -16,7 +16,7 @@ Autograd::Autograd(Memory& memory, bool sums_in_place)
     : memory_(memory), sums_in_place_(sums_in_place) {
   // As many as the play of a large language model needs.
   constexpr std::size_t kUsual = 512;
-  edges_.reserve(kUsual);
+  edges_.reserve(4 * kUsual);  // which are there to the end
   nodes_.reserve(kUsual);
   inputs_.reserve(kUsual);
   saved_.reserve(kUsual);

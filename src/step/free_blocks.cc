@@ -21,15 +21,25 @@ void FreeBlocks::Add(const FreeBlock& block) {
     unused_.pop_back();
   }
   std::deque<Place>& alike = blocks_[size->place];
-  const auto place = std::ranges::lower_bound(alike, block.address, {}, &Place::address);
-  alike.insert(place, {block.address, block.number});
+  const Place place = {block.address, block.number};
+  if (alike.empty() || alike.back().address < block.address) {
+    alike.push_back(place);
+  } else if (block.address < alike.front().address) {
+    alike.push_front(place);
+  } else {
+    alike.insert(std::ranges::lower_bound(alike, block.address, {}, &Place::address), place);
+  }
 }
 
 void FreeBlocks::Remove(std::int64_t bytes, std::int64_t address) {
   const auto size = Find(bytes);
   CHECK(size != sizes_.end() && size->bytes == bytes);
   std::deque<Place>& alike = blocks_[size->place];
-  alike.erase(std::ranges::lower_bound(alike, address, {}, &Place::address));
+  if (alike.front().address == address) {
+    alike.pop_front();
+  } else {
+    alike.erase(std::ranges::lower_bound(alike, address, {}, &Place::address));
+  }
   if (LeavesIfEmpty(*size)) {
     sizes_.erase(size);
   }
