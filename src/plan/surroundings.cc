@@ -140,9 +140,9 @@ std::int64_t CommunicatorsOf(const Layout& layout) {
 }
 
 const std::vector<Surrounding>& SurroundingRecords() {
-  static const std::vector<Surrounding> kAll =
+  static const std::vector<Surrounding> all =
       CompiledRecords(SurroundingFiles(), SurroundingFromJson);
-  return kAll;
+  return all;
 }
 
 bool KnowsSurroundings(const Job& job) {

@@ -138,8 +138,8 @@ Result<Optimizer> OptimizerFromJson(const Json& json, std::string_view where) {
 }
 
 const std::vector<Optimizer>& Optimizers() {
-  static const std::vector<Optimizer> kAll = CompiledRecords(OptimizerFiles(), OptimizerFromJson);
-  return kAll;
+  static const std::vector<Optimizer> all = CompiledRecords(OptimizerFiles(), OptimizerFromJson);
+  return all;
 }
 
 Result<Optimizer> FindOptimizer(std::string_view name, std::string_view where) {

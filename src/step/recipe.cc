@@ -58,8 +58,8 @@ Result<Recipe> RecipeFromJson(const Json& json, std::string_view where) {
 }
 
 const std::vector<Recipe>& Recipes() {
-  static const std::vector<Recipe> kAll = CompiledRecords(RecipeFiles(), RecipeFromJson);
-  return kAll;
+  static const std::vector<Recipe> all = CompiledRecords(RecipeFiles(), RecipeFromJson);
+  return all;
 }
 
 std::vector<Recipe> ReadingsOf(std::string_view word) {

@@ -92,7 +92,7 @@ Peak PeakOf(const Tape& tape, Place place, ActionKind kind) {
   return Largest(tape, place, [&](Moment moment) {
     const ActionKind other = ActionOf(tape, moment).kind;
     const bool replayed = kind == ActionKind::kBackward && other == ActionKind::kRecompute;
-    return !StandsForSeveral(tape, moment) && (other == kind || replayed);
+    return (other == kind || replayed) && !StandsForSeveral(tape, moment);
   });
 }
 
