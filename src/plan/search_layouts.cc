@@ -236,7 +236,7 @@ class Search {
     TensorSize& size = sizes_[candidate.size];
     Choose(size.job.training, candidate.choice);
     const Bytes limit = (any ? memory : std::min(memory, smallest_ - Least())) - around_;
-    const auto fullest = size.memory->PeakOf(size.job.training, limit);
+    const auto fullest = size.memory->PeakOf(size.job.training, limit, memory - around_);
     if (!fullest || fullest->peak + around_ > memory) {
       ++answer_.counts.too_large;
       return {};
@@ -323,7 +323,7 @@ class Search {
       }
       TensorSize& size = sizes_[candidate.size];
       Choose(size.job.training, candidate.choice);
-      const auto fullest = size.memory->PeakOf(size.job.training, least);
+      const auto fullest = size.memory->PeakOf(size.job.training, least, least);
       if (fullest && fullest->peak < least) {
         least = fullest->peak;
         closest = &candidate;
