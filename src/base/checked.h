@@ -26,7 +26,7 @@ constexpr std::int64_t OrLargest(const Checked& amount);
 class Checked {
  public:
   constexpr Checked(std::int64_t value)  // NOLINT(google-explicit-constructor): reads as a number
-      : value_(value), ok_(value >= -kLargestAmount && value <= kLargestAmount) {}
+      : Checked(value, true) {}
 
   // False once any step of the computation left ±2^53, or divided by zero.
   constexpr bool ok() const { return ok_; }  // NOLINT(readability-identifier-naming): an accessor
@@ -37,28 +37,27 @@ class Checked {
   }
 
   friend constexpr Checked operator+(Checked a, Checked b) {
-    return Checked(static_cast<Wide>(a.value_) + b.value_, a.ok_ && b.ok_);
+    return {a.value_ + b.value_, a.ok_ && b.ok_};
   }
   friend constexpr Checked operator-(Checked a, Checked b) {
-    return Checked(static_cast<Wide>(a.value_) - b.value_, a.ok_ && b.ok_);
+    return {a.value_ - b.value_, a.ok_ && b.ok_};
   }
   friend constexpr Checked operator*(Checked a, Checked b) {
-    return Checked(static_cast<Wide>(a.value_) * b.value_, a.ok_ && b.ok_);
+    std::int64_t product = 0;
+    const bool wraps = __builtin_mul_overflow(a.value_, b.value_, &product);
+    return {product, a.ok_ && b.ok_ && !wraps};
   }
   // a / b rounded up; both at least 0, b at least 1.
   friend constexpr Checked DivideRoundingUp(Checked a, Checked b) {
     const bool ok = a.ok_ && b.ok_ && a.value_ >= 0 && b.value_ > 0;
-    return Checked(ok ? (static_cast<Wide>(a.value_) + b.value_ - 1) / b.value_ : 0, ok);
+    return {ok ? (a.value_ + b.value_ - 1) / b.value_ : 0, ok};
   }
 
  private:
-  __extension__ typedef __int128 Wide;  // NOLINT(modernize-use-using): __extension__ needs typedef
-
-  constexpr Checked(Wide value, bool ok)
+  // Within ±2^53 always, 0 where it is not ok: so no sum of two wraps around.
+  constexpr Checked(std::int64_t value, bool ok)
       : value_(0), ok_(ok && value >= -kLargestAmount && value <= kLargestAmount) {
-    if (ok_) {
-      value_ = static_cast<std::int64_t>(value);
-    }
+    value_ = ok_ ? value : 0;
   }
 
   std::int64_t value_;

@@ -50,8 +50,8 @@ Result<T> RecordOfFile(const std::string& path, ReadRecordFunction<T> read) {
 // The record that the name means: one in a file of the user when it ends in ".json", else one of
 // the catalogue.
 template <class T>
-Result<T> FindRecord(std::string_view name, std::vector<T> records, ReadRecordFunction<T> read,
-                     const Sought& sought) {
+Result<T> FindRecord(std::string_view name, const std::vector<T>& records,
+                     ReadRecordFunction<T> read, const Sought& sought) {
   if (name.ends_with(".json")) {
     return RecordOfFile(std::string(name), read);
   }
@@ -59,7 +59,7 @@ Result<T> FindRecord(std::string_view name, std::vector<T> records, ReadRecordFu
   std::transform(records.begin(), records.end(), names.begin(),
                  [](const T& record) { return record.names; });
   TRY(const std::size_t index, FindName(name, names, sought));
-  return std::move(records[index]);
+  return records[index];
 }
 
 // The same in a catalogue of one record a file, which its id names. A search reads the records that

@@ -320,6 +320,7 @@ class StageCutter {
       stage_.chunks.emplace_back(first, stage_.network.blocks.size());
     }
     AddTied();
+    stage_.chunks.back().second = stage_.network.blocks.size();
     return std::move(stage_);
   }
 
@@ -357,7 +358,8 @@ class StageCutter {
     }
   }
 
-  // Blocks that a parameter of another stage is used by have a copy of it here, behind all others.
+  // Blocks whose parameters are used here and stand in another stage have a copy behind all others,
+  // which runs nothing and comes and goes with the last chunk.
   void AddTied() {
     std::vector<Block>& blocks = stage_.network.blocks;
     const std::size_t own = blocks.size();

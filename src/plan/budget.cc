@@ -27,6 +27,18 @@ TrainingJob OnOneDevice(TrainingJob training) {
   return training;
 }
 
+// Layouts whose settings do not do what they seem to ask for.
+void WarnOfLayout(const Job& job, std::vector<std::string>& warnings) {
+  const Layout& layout = job.training.layout;
+  if (layout.zero == 0 && !layout.fsdp && layout.expert == 1 &&
+      DataRanks(layout) == layout.devices && layout.devices > 1) {
+    warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3, or --fsdp");
+  }
+  if (job.settings.contains("sequence-parallel") && layout.tensor == 1) {
+    warnings.emplace_back("--sequence-parallel changes nothing without --tensor-parallel");
+  }
+}
+
 // Settings of the step that a lower bound does not look at, or an exact play.
 void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
   const std::vector<std::string_view> unused =
@@ -50,11 +62,6 @@ void WarnOfUnused(const Job& job, std::vector<std::string>& warnings) {
   if (job.training.expandable_segments && !KnowsSurroundings(job)) {
     warnings.emplace_back(
         "--expandable-segments changes nothing without a device of NVIDIA's by its name");
-  }
-  const Layout& layout = job.training.layout;
-  if (layout.zero == 0 && !layout.fsdp && layout.expert == 1 &&
-      DataRanks(layout) == layout.devices && layout.devices > 1) {
-    warnings.emplace_back("the devices share nothing without --zero 1, 2 or 3, or --fsdp");
   }
 }
 
@@ -199,6 +206,7 @@ std::vector<std::string> WarningsOf(const Job& job) {
   }
   if (!serving) {
     WarnOfUnused(job, warnings);
+    WarnOfLayout(job, warnings);
   }
   if (!ShapesAreKnown(job)) {
     warnings.push_back(UnknownShapes(job));
@@ -345,10 +353,8 @@ Result<Budget> PlayedBudget(const Job& job) {
 }
 
 Result<Tape> PlayWhole(const Job& job, std::string_view rank) {
-  TRY(const std::vector<Part> parts, SplitTraining(job, LayersPlayed::kEach));
-  const auto part = std::ranges::find(parts, rank, &Part::rank);
-  CHECK(part != parts.end());
-  return Play(*part, job.training.profile);
+  TRY(const Part part, PartOfRank(job, rank, LayersPlayed::kEach));
+  return Play(part, job.training.profile);
 }
 
 }  // namespace fourpiles

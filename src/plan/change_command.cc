@@ -48,6 +48,20 @@ std::string OptionText(JobKind kind, std::string_view name, std::string_view val
 
 }  // namespace
 
+std::string RecomputeWord(const Recompute& recompute) {
+  switch (recompute.kind) {
+    case RecomputeKind::kNone:
+      return "none";
+    case RecomputeKind::kAttention:
+      return "selective";
+    case RecomputeKind::kOperators:
+      return "selective-op";
+    case RecomputeKind::kLayers:
+      break;
+  }
+  return recompute.every > 1 ? fmt::format("every:{}", recompute.every) : "full";
+}
+
 std::string ChangeAsTyped(const SettingChanges& changes) {
   std::string text;
   for (const auto& [name, value] : changes) {

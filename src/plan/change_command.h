@@ -13,6 +13,9 @@ namespace fourpiles {
 // Settings and their new values, in the order they are typed: {{"recipe", "bf16"}, …}.
 using SettingChanges = std::vector<std::pair<std::string, std::string>>;
 
+// As --recompute takes it: "none", "every:2".
+std::string RecomputeWord(const Recompute& recompute);
+
 // "--micro-batch-size 2 --gradient-accumulation 8"
 std::string ChangeAsTyped(const SettingChanges& changes);
 

@@ -17,6 +17,7 @@
 #include "base/try.h"
 #include "model/gguf_names.h"
 #include "plan/llamacpp.h"
+#include "plan/rank_network.h"
 
 namespace fourpiles {
 namespace {
@@ -316,18 +317,6 @@ const GgufTensor* Find(const std::vector<GgufTensor>& tensors, std::string_view 
   const auto found = std::ranges::find_if(
       tensors, [&](const GgufTensor& tensor) { return tensor.name.ends_with(ending); });
   return found == tensors.end() ? nullptr : &*found;
-}
-
-std::int64_t ExpertsOf(const Network& network) {
-  for (const Block& block : network.blocks) {
-    for (const Parameter& parameter : block.parameters) {
-      if (parameter.routed) {
-        return parameter.name.find("{}") != std::string::npos ? parameter.copies
-                                                              : parameter.shape.front();
-      }
-    }
-  }
-  return 0;
 }
 
 // llama_model::load_hparams: 80 layers are a 70B, in "llama" unless every head has keys of its own.

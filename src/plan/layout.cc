@@ -150,23 +150,6 @@ Result<void> CheckTensor(const Layout& layout, const Network& network) {
   return {};
 }
 
-std::int64_t ExpertsOf(const Network& network) {
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      if (op.experts > 0) {
-        return op.experts;
-      }
-    }
-    for (const Parameter& parameter : block.parameters) {
-      if (parameter.routed) {
-        return parameter.name.find("{}") != std::string::npos ? parameter.copies
-                                                              : parameter.shape.front();
-      }
-    }
-  }
-  return 0;
-}
-
 Result<void> CheckExperts(const Layout& layout, const Network& network) {
   const std::int64_t experts = ExpertsOf(network);
   if (layout.expert > 1 && experts == 0) {
@@ -286,6 +269,11 @@ std::string FsdpWord(const Layout& layout) {
          (!layout.reshards      ? ":keep"
           : layout.reshards_all ? ":always"
                                 : "");
+}
+
+std::int64_t TokenPieces(const Layout& layout) {
+  const std::int64_t ranks = layout.context * (layout.sequence_parallel ? layout.tensor : 1);
+  return layout.context > 1 ? 2 * ranks : ranks;
 }
 
 Shares SharesOf(const Layout& layout) {

@@ -64,6 +64,10 @@ constexpr std::int64_t ExpertDataRanks(const Layout& layout) {
   return layout.devices / (layout.pipeline * layout.expert * layout.expert_tensor);
 }
 
+// A sequence is cut into pieces of as many tokens each: one for each rank, and of context-parallel
+// ranks two, dealt out so that all have as much of a causal sequence to do (Transformer Engine).
+std::int64_t TokenPieces(const Layout& layout);
+
 // Over how many ranks each pile is divided: ZeRO stage 1 divides the optimizer state, 2 the
 // gradients too, 3 the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, section 5), and so
 // does FSDP.

@@ -1,12 +1,13 @@
 #include "plan/layout_choices.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
 #include "base/checked.h"
 #include "base/try.h"
+#include "plan/change_command.h"
+#include "plan/rank_network.h"
 #include "plan/setting_reader.h"
 
 namespace fourpiles {
@@ -14,10 +15,6 @@ namespace {
 
 // Of a sequence that is cut, a rank keeps no fewer: products of fewer tokens leave a device idle.
 constexpr std::int64_t kFewestTokens = 1024;
-
-constexpr Range kRanks = {1, 1 << 20};
-constexpr Range kStages = {1, 1 << 12};
-constexpr Range kStageLayers = {0, 1 << 12};
 
 // Those that the job has no word for before its layout is chosen.
 constexpr std::string_view kShape[] = {
@@ -38,16 +35,6 @@ std::vector<std::int64_t> OneOr(const std::optional<std::int64_t>& fixed,
   return fixed ? std::vector<std::int64_t>{*fixed} : std::move(otherwise);
 }
 
-std::int64_t ExpertCount(const Network& network) {
-  std::int64_t experts = 0;
-  for (const Block& block : network.blocks) {
-    for (const Operator& op : block.operators) {
-      experts = std::max(experts, op.experts);
-    }
-  }
-  return experts;
-}
-
 class Chooser {
  public:
   Chooser(const Job& job, const FixedChoices& fixed)
@@ -58,7 +45,7 @@ class Chooser {
     base_.chunks = 1;
     base_.expert = 1;
     layers_ = job.model.network.num_hidden_layers.value_or(0);
-    experts_ = ExpertCount(job.model.network);
+    experts_ = ExpertsOf(job.model.network);
   }
 
   std::vector<LayoutChoice> All() {
@@ -76,8 +63,9 @@ class Chooser {
  private:
   // As ReadTraining asks for.
   bool TokensDivide(std::int64_t context) const {
-    const std::int64_t ranks = context * (base_.sequence_parallel ? base_.tensor : 1);
-    return training_.sequence_length % (context > 1 ? 2 * ranks : ranks) == 0;
+    Layout layout = base_;
+    layout.context = context;
+    return training_.sequence_length % TokenPieces(layout) == 0;
   }
 
   void AddPipelines() {
@@ -258,11 +246,7 @@ Result<FixedChoices> ReadFixedChoices(const Settings& settings) {
   fixed.sharding = reader.Flag("zero") || reader.Flag("fsdp");
   fixed.recompute = reader.Flag("recompute");
   if (reader.Flag("pipeline-schedule")) {
-    const std::array<std::string_view, 3> schedules = {
-        Name(PipelineSchedule::kOneForwardOneBackward), Name(PipelineSchedule::kGPipe),
-        Name(PipelineSchedule::kZeroBubble)};
-    TRY(const std::size_t schedule, reader.Word("pipeline-schedule", schedules, 0));
-    fixed.schedule = static_cast<PipelineSchedule>(schedule);
+    TRY(fixed.schedule, ReadSchedule(reader));
   }
   return fixed;
 }
@@ -310,7 +294,7 @@ SettingChanges ChangesOf(const LayoutChoice& choice, const Job& job) {
   add("first-stage-layers", layout.first_stage_layers.value_or(-1), -1);
   add("last-stage-layers", layout.last_stage_layers.value_or(-1), -1);
   add("expert-parallel", layout.expert, 1);
-  if (ExpertCount(job.model.network) > 0) {
+  if (ExpertsOf(job.model.network) > 0) {
     add("expert-tensor-parallel", layout.expert_tensor, layout.tensor);
   }
   if (layout.fsdp) {
@@ -328,20 +312,6 @@ SettingChanges ChangesOf(const LayoutChoice& choice, const Job& job) {
 
 std::int64_t SamplesOf(const LayoutChoice& choice) {
   return DataParallel(choice.layout) * choice.micro_batch_size * choice.gradient_accumulation;
-}
-
-std::string RecomputeWord(const Recompute& recompute) {
-  switch (recompute.kind) {
-    case RecomputeKind::kNone:
-      return "none";
-    case RecomputeKind::kAttention:
-      return "selective";
-    case RecomputeKind::kOperators:
-      return "selective-op";
-    case RecomputeKind::kLayers:
-      break;
-  }
-  return recompute.every > 1 ? fmt::format("every:{}", recompute.every) : "full";
 }
 
 std::string ShardingWord(const Layout& layout) {

@@ -57,8 +57,6 @@ SettingChanges ChangesOf(const LayoutChoice& choice, const Job& job);
 // Samples of a step.
 std::int64_t SamplesOf(const LayoutChoice& choice);
 
-// "none", "selective", "full" or "every:K".
-std::string RecomputeWord(const Recompute& recompute);
 // "zero 1", "fsdp full", "hybrid:8"; empty: nothing is sharded.
 std::string ShardingWord(const Layout& layout);
 

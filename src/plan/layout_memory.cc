@@ -26,14 +26,6 @@ std::vector<std::int64_t> With(std::vector<std::int64_t> key, Numbers... numbers
   return key;
 }
 
-Bytes OnDevice(const Resident& resident) {
-  Bytes sum(0);
-  for (const Storage& storage : resident.storages) {
-    sum += storage.place == Place::kDevice ? ExpectedBytes(storage) : Bytes(0);
-  }
-  return sum;
-}
-
 // Of the layers of one stage: which blocks they are of, and how many, chunk by chunk.
 std::vector<std::int64_t> LayersOf(const Network& network, const std::vector<LayerSpan>& chunks) {
   std::vector<std::int64_t> layers;
@@ -58,7 +50,8 @@ std::vector<std::int64_t> ShardKey(const TrainingJob& training) {
   if (!GathersWeights(training)) {
     return {0, GradientsAreResident(training) ? 1 : 0};
   }
-  return {1, layout.zero, layout.fsdp ? layout.fsdp_ranks : 0, layout.reshards ? 1 : 0};
+  return {1, layout.zero, layout.fsdp ? layout.fsdp_ranks : 0, layout.reshards ? 1 : 0,
+          layout.reshards_all ? 1 : 0};
 }
 
 StageWork WorkOfStage(const Network& stage, std::int64_t tensor, std::int64_t sequence_length) {
@@ -74,6 +67,68 @@ StageWork WorkOfStage(const Network& stage, std::int64_t tensor, std::int64_t se
     }
   }
   return work;
+}
+
+// Which of the network's blocks the layers are of.
+std::size_t KindOf(const Network& network, const Block& layers) {
+  const auto kind = std::ranges::find_if(network.blocks, [&](const Block& block) {
+    return IsNumbered(block) && block.name == layers.name && block.first <= layers.first &&
+           layers.first < block.first + block.repeat;
+  });
+  return static_cast<std::size_t>(kind - network.blocks.begin());
+}
+
+// By action: what was allocated as it ran and is kept when the first forward pass ends that runs
+// backward at once.
+std::vector<Bytes> KeptByActions(const Tape& tape) {
+  const Moment end = tape.forward_ends.front();
+  std::vector<Bytes> kept(tape.actions.size());
+  for (const Storage& storage : tape.storages) {
+    const bool is_made_here =
+        storage.text < 0 && storage.place == Place::kDevice && storage.born == storage.made;
+    if (is_made_here && IsAlive(storage, end)) {
+      const Kernel& kernel = tape.moments[static_cast<std::size_t>(storage.made)];
+      kept[static_cast<std::size_t>(kernel.action)] += ExpectedBytes(storage);
+    }
+  }
+  return kept;
+}
+
+// Whether it is known of every kind of layers what one keeps.
+bool AreKnown(const std::vector<Bytes>& kept, const Network& network) {
+  for (std::size_t kind = 0; kind < kept.size(); ++kind) {
+    if (kept[kind] == Bytes(0) && IsNumbered(network.blocks[kind])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Of each of the network's blocks, the least that a layer keeps of a forward pass, where the tape
+// tells it and it is not known. The first layer of a pass may keep what all share, and the last
+// other things than those between, so three must have run.
+void LearnKept(std::vector<Bytes>& least, const Tape& tape, const Network& network) {
+  constexpr std::size_t kEnough = 3;
+  if (AreKnown(least, network)) {
+    return;
+  }
+  const std::vector<Bytes> kept = KeptByActions(tape);
+  const auto last = static_cast<std::size_t>(tape.forward_ends.front() - 1);
+  const std::int64_t pass =
+      tape.actions[static_cast<std::size_t>(tape.moments[last].action)].micro_batch;
+  std::vector<std::vector<Bytes>> by_kind(network.blocks.size() + 1);
+  for (std::size_t i = 0; i < tape.actions.size(); ++i) {
+    const Action& action = tape.actions[i];
+    if (action.kind == ActionKind::kForward && action.micro_batch == pass && action.layers == 1) {
+      const Block& block = tape.network->blocks[static_cast<std::size_t>(action.block)];
+      by_kind[KindOf(network, block)].push_back(kept[i]);
+    }
+  }
+  for (std::size_t kind = 0; kind < least.size(); ++kind) {
+    if (least[kind] == Bytes(0) && by_kind[kind].size() >= kEnough) {
+      least[kind] = std::ranges::min(by_kind[kind]);
+    }
+  }
 }
 
 }  // namespace
@@ -151,7 +206,8 @@ Result<LayoutMemory::Standing> LayoutMemory::StandingOf(const TrainingJob& train
   constexpr Batch kNone = {.micro_batch_size = 0};
   TRY(const Resident resident, RankState(training, network, kNone));
   TRY(const Bytes temporaries, TemporariesOf(training, network));
-  return standing_.emplace(std::move(key), Standing{OnDevice(resident), temporaries}).first->second;
+  return standing_.emplace(std::move(key), Standing{DeviceBytes(resident), temporaries})
+      .first->second;
 }
 
 Result<Bytes> LayoutMemory::AtLeast(const TrainingJob& training) {
@@ -176,7 +232,45 @@ Result<Bytes> LayoutMemory::ResidentOfStage(const TrainingJob& training, std::in
       .sequence_length = (training.sequence_length + layout.context - 1) / layout.context};
   TRY(const Resident inputs,
       BatchStorages(*StageOf(layout, number).network, batch, training.recipe.weights));
-  return standing.resident + OnDevice(inputs);
+  return standing.resident + DeviceBytes(inputs);
+}
+
+LayoutMemory::Key LayoutMemory::KeptKey(const TrainingJob& training) {
+  Key key = CutKey(training.layout);
+  const Key shard = ShardKey(training);
+  key.insert(key.end(), shard.begin(), shard.end());
+  return With(std::move(key), training.micro_batch_size, training.recompute.kind);
+}
+
+// When a pass of the last chunk has run forward, all its layers and those of the passes that wait
+// keep what they do. Not told where outputs that were sent are let go of, or layers take turns.
+Bytes LayoutMemory::KeptAtLeast(const TrainingJob& training, std::int64_t number) {
+  const Framework& framework = training.profile.framework;
+  if (framework.frees_sent_outputs || training.recompute.every > 1) {
+    return Bytes(0);
+  }
+  const auto known = kept_.find(KeptKey(training));
+  if (known == kept_.end()) {
+    return Bytes(0);
+  }
+  const RankStage& stage = StageOf(training.layout, number);
+  std::vector<std::int64_t> passes = {0};
+  std::vector<std::pair<std::size_t, std::size_t>> chunks = {{0, stage.network->blocks.size()}};
+  if (!stage.is_whole) {
+    passes = WaitingPasses(training.layout, number, training.gradient_accumulation);
+    chunks = stage.chunks;
+  }
+  ++passes.back();  // which runs
+  Checked kept = 0;
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    for (std::size_t i = chunks[chunk].first; i < chunks[chunk].second; ++i) {
+      const Block& block = stage.network->blocks[i];
+      const std::size_t kind = KindOf(network_, block);
+      const Bytes of_layer = kind < known->second.size() ? known->second[kind] : Bytes(0);
+      kept = kept + Checked(of_layer.value()) * block.repeat * passes[chunk];
+    }
+  }
+  return Bytes(OrLargest(kept));
 }
 
 Result<LayoutMemory::Played> LayoutMemory::PlayedOf(const TrainingJob& training,
@@ -202,15 +296,22 @@ Result<LayoutMemory::Played> LayoutMemory::PlayedOf(const TrainingJob& training,
       PlayedPart(training, StageOf(layout, number), std::move(gathered), LayersPlayed::kAlikeOnce);
   TRY(const Tape tape, Play(part, training.profile));
   ++plays_;
+  std::vector<Bytes>& kept = kept_[KeptKey(training)];
+  kept.resize(network_.blocks.size());
+  LearnKept(kept, tape, network_);
   const Played played = {.peak = fourpiles::PeakOf(tape, Place::kDevice).bytes,
                          .step = fourpiles::PeakOf(tape, Place::kDevice, ActionKind::kStep).bytes};
   return played_.emplace(std::move(key), played).first->second;
 }
 
-Result<LayoutMemory::Fullest> LayoutMemory::PeakOf(const TrainingJob& training, Bytes limit) {
+Result<LayoutMemory::Fullest> LayoutMemory::PeakOf(const TrainingJob& training, Bytes limit,
+                                                   Bytes hopeless) {
   Fullest fullest;
   for (const std::int64_t number : KindsOf(training.layout, training.recompute.every)) {
     TRY(const Bytes resident, ResidentOfStage(training, number));
+    if (const Bytes least = resident + KeptAtLeast(training, number); least > hopeless) {
+      return Fullest{least, number};
+    }
     TRY(const Standing standing, StandingOf(training, number));
     TRY(const Played played, PlayedOf(training, number));
     const Bytes peak = resident + std::max(played.peak, played.step + standing.temporaries);

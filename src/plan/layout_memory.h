@@ -29,12 +29,13 @@ class LayoutMemory {
   // Weights, gradients, states and buffers of the fullest stage: the peak is no less.
   Result<Bytes> AtLeast(const TrainingJob& training);
 
-  // The fullest stage, or the first that passes the limit.
+  // The fullest stage, or the first that passes the limit. Of one that passes what is hopeless, the
+  // peak may be less than it is, but passes that too.
   struct Fullest {
     Bytes peak = Bytes(0);
     std::int64_t stage = 0;
   };
-  Result<Fullest> PeakOf(const TrainingJob& training, Bytes limit);
+  Result<Fullest> PeakOf(const TrainingJob& training, Bytes limit, Bytes hopeless);
 
   // What time is estimated from, of each kind of stage.
   const std::vector<StageWork>& WorkOf(const TrainingJob& training);
@@ -65,6 +66,9 @@ class LayoutMemory {
   Result<GatheredBlocks> GatheredBy(const TrainingJob& training, std::int64_t number);
   Result<Standing> StandingOf(const TrainingJob& training, std::int64_t number);
   Result<Bytes> ResidentOfStage(const TrainingJob& training, std::int64_t number);
+  // Of what is played of a stage, the least that is known without playing it.
+  Bytes KeptAtLeast(const TrainingJob& training, std::int64_t number);
+  static Key KeptKey(const TrainingJob& training);
   Result<Played> PlayedOf(const TrainingJob& training, std::int64_t number);
 
   const Network& network_;
@@ -75,6 +79,7 @@ class LayoutMemory {
   std::map<Key, GatheredBlocks> gathered_ = {};
   std::map<Key, Standing> standing_ = {};
   std::map<Key, Played> played_ = {};
+  std::map<Key, std::vector<Bytes>> kept_ = {};  // by a layer of each block of the network
   std::map<Key, std::vector<StageWork>> work_ = {};
 };
 

@@ -11,9 +11,6 @@
 namespace fourpiles {
 namespace {
 
-constexpr Range kRanks = {1, 1 << 20};
-constexpr Range kStages = {1, 1 << 12};
-constexpr Range kStageLayers = {0, 1 << 12};
 constexpr NumberRange kImbalances = {0, 1 << 12};
 
 // "full" or "hybrid:N", and behind it ":keep", ":always" or nothing.
@@ -67,11 +64,7 @@ Result<void> ReadPipeline(SettingReader& reader, Layout& layout) {
     }
     return {};
   }
-  const std::array<std::string_view, 3> schedules = {Name(PipelineSchedule::kOneForwardOneBackward),
-                                                     Name(PipelineSchedule::kGPipe),
-                                                     Name(PipelineSchedule::kZeroBubble)};
-  TRY(const std::size_t schedule, reader.Word("pipeline-schedule", schedules, 0));
-  layout.schedule = static_cast<PipelineSchedule>(schedule);
+  TRY(layout.schedule, ReadSchedule(reader));
   if (layout.chunks > 1 && layout.schedule != PipelineSchedule::kOneForwardOneBackward) {
     return WrongUsage({.where = reader.Find("virtual-pipeline")->where,
                        .found = fmt::format("chunks of layers beside {}", Name(layout.schedule)),
@@ -101,6 +94,14 @@ Result<void> ReadExperts(const SettingReader& reader, Layout& layout) {
 }
 
 }  // namespace
+
+Result<PipelineSchedule> ReadSchedule(SettingReader& reader) {
+  const std::array<std::string_view, 3> words = {Name(PipelineSchedule::kOneForwardOneBackward),
+                                                 Name(PipelineSchedule::kGPipe),
+                                                 Name(PipelineSchedule::kZeroBubble)};
+  TRY(const std::size_t word, reader.Word("pipeline-schedule", words, 0));
+  return static_cast<PipelineSchedule>(word);
+}
 
 Result<Layout> ReadLayout(SettingReader& reader, const Job& job) {
   Layout layout = {.devices = job.devices};

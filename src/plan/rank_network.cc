@@ -186,4 +186,16 @@ bool HeadsDivide(const Network& network, std::int64_t ranks) {
          });
 }
 
+std::int64_t ExpertsOf(const Network& network) {
+  for (const Block& block : network.blocks) {
+    for (const Parameter& parameter : block.parameters) {
+      if (parameter.routed) {
+        return parameter.name.find("{}") != std::string::npos ? parameter.copies
+                                                              : parameter.shape.front();
+      }
+    }
+  }
+  return 0;
+}
+
 }  // namespace fourpiles

@@ -34,4 +34,7 @@ Network RankNetwork(const Network& network, const LayerStage& stage, const Servi
 // queries, and divides those of keys and values or is a multiple of them.
 bool HeadsDivide(const Network& network, std::int64_t ranks);
 
+// Routed experts of a layer, of the first that has some; 0: no layer has.
+std::int64_t ExpertsOf(const Network& network);
+
 }  // namespace fourpiles

@@ -22,14 +22,6 @@ void MoveToHost(Resident& resident) {
   }
 }
 
-Bytes DeviceBytes(const Resident& resident) {
-  Bytes sum(0);
-  for (const Storage& storage : resident.storages) {
-    sum += storage.place == Place::kDevice ? storage.bytes.expected : Bytes(0);
-  }
-  return sum;
-}
-
 // Coded weights are divided as they lie.
 Result<Resident> CodedWeights(const TrainingJob& training, const Network& network,
                               std::int64_t ranks) {
@@ -126,6 +118,14 @@ Result<Resident> Buckets(const TrainingJob& training, const Network& network) {
 }
 
 }  // namespace
+
+Bytes DeviceBytes(const Resident& resident) {
+  Bytes sum(0);
+  for (const Storage& storage : resident.storages) {
+    sum += storage.place == Place::kDevice ? ExpectedBytes(storage) : Bytes(0);
+  }
+  return sum;
+}
 
 bool GradientsAreResident(const TrainingJob& training) {
   return training.step_kernels != StepKernels::kInBackward &&

@@ -18,6 +18,9 @@ Numbers NumbersOf(const Recipe& recipe);
 // Parameters come from the ranks that have their shares, or from the host, layer by layer.
 bool GathersWeights(const TrainingJob& training);
 
+// Of what is resident, on the device.
+Bytes DeviceBytes(const Resident& resident);
+
 // `network` is the rank's own; `batch` what it is given. Error: bytes past 2^53.
 Result<Resident> RankState(const TrainingJob& training, const Network& network, const Batch& batch);
 

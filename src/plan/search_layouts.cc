@@ -236,7 +236,7 @@ class Search {
     TensorSize& size = sizes_[candidate.size];
     Choose(size.job.training, candidate.choice);
     const Bytes limit = (any ? memory : std::min(memory, smallest_ - Least())) - around_;
-    const auto fullest = size.memory->PeakOf(size.job.training, limit);
+    const auto fullest = size.memory->PeakOf(size.job.training, limit, memory - around_);
     if (!fullest || fullest->peak + around_ > memory) {
       ++answer_.counts.too_large;
       return {};
@@ -258,7 +258,7 @@ class Search {
     ++answer_.counts.fit;
     if (plan.on_front || others_ < request_.others) {
       others_ += plan.on_front ? 0 : 1;
-      smallest_ = std::min(smallest_, plan.total.expected);
+      smallest_ = plan.on_front ? plan.total.expected : smallest_;
       answer_.plans.push_back(std::move(plan));
     }
     return {};
@@ -323,15 +323,17 @@ class Search {
       }
       TensorSize& size = sizes_[candidate.size];
       Choose(size.job.training, candidate.choice);
-      const auto fullest = size.memory->PeakOf(size.job.training, least);
+      const auto fullest = size.memory->PeakOf(size.job.training, least, least);
       if (fullest && fullest->peak < least) {
         least = fullest->peak;
         closest = &candidate;
       }
     }
-    if (closest == nullptr) {
+    if (closest == nullptr && all.empty()) {
       return {};
     }
+    // Where none can be played, the first says why.
+    closest = closest == nullptr ? &all.front() : closest;
     const SettingChanges changes = ChangesOf(closest->choice, answer_.job);
     TRY(const Job job, ReadJob(opened_, SettingsWith(answer_.job, changes)));
     TRY(answer_.closest, PlayedBudget(job));

@@ -56,9 +56,12 @@ TEST_P(MemoryOfLayouts, IsThatOfPlayingEveryStage) {
     const SettingChanges changes = ChangesOf(choices[i], job);
     const Job typed =
         MakeJob(JobKind::kTrain, settings.at("model"), SettingsWith(job, changes)).value();
-    EXPECT_EQ(memory.PeakOf(job.training, kNoLimit)->peak, PeakBytes(typed).value())
+    const Bytes peak = PeakBytes(typed).value();
+    EXPECT_EQ(memory.PeakOf(job.training, kNoLimit, kNoLimit)->peak, peak)
         << CommandWith(job, changes);
-    EXPECT_LE(memory.AtLeast(job.training).value(), PeakBytes(typed).value());
+    EXPECT_LE(memory.AtLeast(job.training).value(), peak);
+    EXPECT_LE(memory.PeakOf(job.training, kNoLimit, Bytes(0))->peak, peak)
+        << CommandWith(job, changes);
   }
 }
 

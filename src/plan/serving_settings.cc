@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::string_view kStored = "stored";  // of --weights-format
 constexpr std::string_view kAuto = "auto";      // of --kv-format, in a record
-constexpr Range kRankCounts = {1, 1 << 20};
 
 // Settings of one engine alone, and settings of engines at all.
 struct OwnSetting {
@@ -205,13 +204,11 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
   const bool searched = SearchesDevices(reader);
   TRY_VOID(RefuseLayout(reader, llamacpp, searched));
   ServingLayout layout;
-  TRY(const std::optional<std::int64_t> devices, reader.OptionalCount("devices", kRankCounts));
-  TRY(const std::optional<std::int64_t> tensor,
-      reader.OptionalCount("tensor-parallel", kRankCounts));
+  TRY(const std::optional<std::int64_t> devices, reader.OptionalCount("devices", kRanks));
+  TRY(const std::optional<std::int64_t> tensor, reader.OptionalCount("tensor-parallel", kRanks));
   TRY(const std::optional<std::int64_t> pipeline,
-      reader.OptionalCount("pipeline-parallel", kRankCounts));
-  TRY(const std::optional<std::int64_t> expert,
-      reader.OptionalCount("expert-parallel", kRankCounts));
+      reader.OptionalCount("pipeline-parallel", kRanks));
+  TRY(const std::optional<std::int64_t> expert, reader.OptionalCount("expert-parallel", kRanks));
   layout.pipeline = llamacpp ? devices.value_or(1) : pipeline.value_or(1);
   const std::int64_t all = devices.value_or(tensor.value_or(1) * layout.pipeline);
   if (all % layout.pipeline != 0) {
@@ -242,7 +239,7 @@ Result<ServingLayout> ReadLayout(SettingReader& reader, bool llamacpp) {
 // More stages than layers, and heads that no number of ranks can share.
 Result<void> CheckLayout(const SettingReader& reader, const ServingLayout& layout,
                          const Network& network, bool vllm) {
-  const std::int64_t layers = network.num_hidden_layers.value_or(kRankCounts.most);
+  const std::int64_t layers = network.num_hidden_layers.value_or(kRanks.most);
   if (layout.pipeline > layers) {
     const SetValue* set = reader.Find("pipeline-parallel");
     return WrongUsage({.where = set == nullptr ? "--devices" : set->where,
@@ -324,7 +321,7 @@ Result<void> ReadBeside(SettingReader& reader, ServingJob& serving, const Job& j
     serving.draft = std::make_shared<const Model>(std::move(argument.model));
   }
   TRY(serving.adapter, ReadAdapter(reader));
-  TRY(const std::optional<std::int64_t> adapters, reader.OptionalCount("adapters", kRankCounts));
+  TRY(const std::optional<std::int64_t> adapters, reader.OptionalCount("adapters", kRanks));
   serving.adapters = adapters.value_or(1);
   if (adapters && !serving.adapter) {
     return WrongUsage({.where = reader.Find("adapters")->where,

@@ -14,6 +14,9 @@ namespace fourpiles {
 
 inline constexpr Range kSizes = {1, std::int64_t{1} << 40};
 inline constexpr Range kDeviceCounts = {1, 1'000'000};
+inline constexpr Range kRanks = {1, 1 << 20};
+inline constexpr Range kStages = {1, 1 << 12};
+inline constexpr Range kStageLayers = {0, 1 << 12};
 // Where the model does not say how long its longest sequence is.
 inline constexpr std::int64_t kDefaultSequenceLength = 2048;
 
@@ -45,6 +48,7 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job);
 
 // The settings of a layout over devices, checked. The job's model and devices are set already.
 Result<Layout> ReadLayout(SettingReader& reader, const Job& job);
+Result<PipelineSchedule> ReadSchedule(SettingReader& reader);
 // The number of the rank that is shown; nothing: the worst.
 Result<std::optional<std::int64_t>> ReadRank(const SettingReader& reader, const Layout& layout);
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "base/try.h"
 #include "formats/storage.h"
 #include "plan/pipeline.h"
@@ -209,6 +210,18 @@ Result<std::vector<Part>> SplitTraining(const Job& job, LayersPlayed layers) {
     parts.push_back(std::move(part));
   }
   return parts;
+}
+
+Result<Part> PartOfRank(const Job& job, std::string_view rank, LayersPlayed layers) {
+  const TrainingJob& training = job.training;
+  const Network network = CutForRanks(job.model.network, training.layout);
+  for (std::int64_t number = 0;; ++number) {
+    CHECK(number < training.layout.pipeline);
+    const RankStage stage = StageOf(network, training.layout, number);
+    if (RankName(training.layout, stage) == rank) {
+      return PartOfStage(training, stage, layers);
+    }
+  }
 }
 
 Result<Bytes> LargestState(const Job& job) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,9 @@ Result<Part> PartOfStage(const TrainingJob& training, const RankStage& stage, La
 // 2^53.
 Result<std::vector<Part>> SplitTraining(const Job& job,
                                         LayersPlayed layers = LayersPlayed::kAlikeOnce);
+
+// The part of one kind of rank, by its name; one there is.
+Result<Part> PartOfRank(const Job& job, std::string_view rank, LayersPlayed layers);
 
 // Of the rank that has most: weights, gradients and optimizer state at full size.
 Result<Bytes> LargestState(const Job& job);

@@ -82,13 +82,13 @@ std::string FormulaOf(const Surrounding& surrounding, std::int64_t copies) {
 
 // At the least the blocks that tensors have; the replay, whose every step is alike; at the most
 // what was seen. Where the memory would end, segments that are free go back before.
-Band ReservedBand(const std::vector<AllocatorEvent>& events, Bytes memory, bool expandable) {
-  const AllocatorPeaks peaks = ReplayAllocator(events, {.expandable_segments = expandable});
+Band ReservedBand(const AllocatorRun& run, Bytes memory, bool expandable) {
+  const AllocatorPeaks peaks = ReplayAllocator(run, {.expandable_segments = expandable});
   const Bytes seen(std::llround(static_cast<double>(peaks.allocated.value()) * kMostReserved));
   Band band = {peaks.allocated, peaks.reserved, std::max(peaks.reserved, seen)};
   if (peaks.reserved > memory) {
     const AllocatorPeaks limited =
-        ReplayAllocator(events, {.expandable_segments = expandable, .memory = memory});
+        ReplayAllocator(run, {.expandable_segments = expandable, .memory = memory});
     band.expected = limited.out_of_memory ? band.expected : limited.reserved;
   }
   return band;
@@ -139,8 +139,10 @@ std::int64_t CommunicatorsOf(const Layout& layout) {
   return groups;
 }
 
-std::vector<Surrounding> SurroundingRecords() {
-  return CompiledRecords(SurroundingFiles(), SurroundingFromJson);
+const std::vector<Surrounding>& SurroundingRecords() {
+  static const std::vector<Surrounding> all =
+      CompiledRecords(SurroundingFiles(), SurroundingFromJson);
+  return all;
 }
 
 bool KnowsSurroundings(const Job& job) {
@@ -217,7 +219,7 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
   }
   if (has_allocator) {
     const int steps = job.training.first_step ? 1 : kStepsUntilNothingChanges;
-    const Band reserved = ReservedBand(AllocatorEventsOf(whole, libraries, steps),
+    const Band reserved = ReservedBand(AllocatorRunOf(whole, libraries, steps),
                                        job.device->memory - DriverBand(job).expected,
                                        job.training.expandable_segments);
     resident.Add({.pile = Pile::kOverhead, .bytes = Beyond(reserved, peak + LibraryBytes(job))},

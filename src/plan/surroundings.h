@@ -49,7 +49,7 @@ struct Surrounding {
 Result<Surrounding> SurroundingFromJson(const Json& json, std::string_view where);
 
 // Every record of data/surroundings.json.
-std::vector<Surrounding> SurroundingRecords();
+const std::vector<Surrounding>& SurroundingRecords();
 
 // The records are of NVIDIA's devices under PyTorch, and of AMD's where there are several, without
 // their driver's context.

@@ -297,13 +297,11 @@ Result<void> ReadMicroBatches(SettingReader& reader, TrainingJob& training) {
 // Every rank has as many tokens.
 Result<void> CheckTokens(const TrainingJob& training) {
   const Layout& layout = training.layout;
-  const std::int64_t ranks = layout.context * (layout.sequence_parallel ? layout.tensor : 1);
-  // The halves of a causal sequence are dealt out so that all have as much to do.
-  const std::int64_t pieces = layout.context > 1 ? 2 * ranks : ranks;
+  const std::int64_t pieces = TokenPieces(layout);
   if (training.sequence_length % pieces != 0) {
     return WrongUsage(
         {.where = layout.context > 1 ? "--context-parallel" : "--sequence-parallel",
-         .found = fmt::format("{} tokens over {} devices", training.sequence_length, ranks),
+         .found = fmt::format("{} tokens in {} pieces", training.sequence_length, pieces),
          .expected = fmt::format("expected a multiple of {} tokens", pieces),
          .hint = fmt::format("--sequence-length {}",
                              (training.sequence_length / pieces + 1) * pieces)});

@@ -1,6 +1,7 @@
 #include "report/job_json.h"
 
 #include "plan/adapter_setting.h"
+#include "plan/change_command.h"
 
 namespace fourpiles {
 namespace {
@@ -57,23 +58,6 @@ Json Word(const std::optional<LossKind>& loss, std::int64_t chunks) {
                                      : Json(Name(*loss));
 }
 
-Json Word(const Recompute& recompute) {
-  if (recompute.kind == RecomputeKind::kLayers && recompute.every > 1) {
-    return "every:" + std::to_string(recompute.every);
-  }
-  switch (recompute.kind) {
-    case RecomputeKind::kNone:
-      return "none";
-    case RecomputeKind::kAttention:
-      return "selective";
-    case RecomputeKind::kOperators:
-      return "selective-op";
-    case RecomputeKind::kLayers:
-      break;
-  }
-  return "full";
-}
-
 constexpr Row kRows[] = {
     {"layers", [](const Job& j) { return OfCount(j, j.model.network.num_hidden_layers); }},
     {"width", [](const Job& j) { return OfCount(j, j.model.network.hidden_size); }},
@@ -98,7 +82,7 @@ constexpr Row kRows[] = {
        return j.training.attention ? Json(Name(*j.training.attention)) : Json();
      }},
     {"loss", [](const Job& j) { return Word(j.training.loss, j.training.loss_chunks); }},
-    {"recompute", [](const Job& j) { return Word(j.training.recompute); }},
+    {"recompute", [](const Job& j) { return Json(RecomputeWord(j.training.recompute)); }},
     {"implementation", [](const Job& j) { return Json(j.training.implementation); }},
     {"optimizer_kernels", [](const Job& j) { return Json(Name(j.training.step_kernels)); }},
     {"adapter",

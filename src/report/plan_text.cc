@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "plan/change_command.h"
 #include "report/budget_words.h"
 #include "report/columns.h"
 #include "report/plan.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace fourpiles {
 namespace {
@@ -49,24 +49,75 @@ TensorSizes TensorSizesOf(const Network& network) {
   return sizes;
 }
 
-class Run {
+// The numbers 0, 1, … of storages, by a moment of each.
+class ByMoment {
  public:
-  explicit Run(const Tape& tape) : tape_(tape), sizes_(TensorSizesOf(*tape.network)) {
-    const auto moments = std::ssize(tape.moments);
-    born_.resize(Index(moments));
-    dies_.resize(Index(moments) + 1);
-    for (std::size_t i = 0; i < tape.storages.size(); ++i) {
-      const Storage& storage = tape.storages[i];
-      if (storage.place == Place::kDevice && storage.text < 0 && storage.born < moments) {
-        born_[Index(storage.born)].push_back(i);
-        dies_[Index(std::min(storage.dies, moments))].push_back(i);
-      }
-    }
+  explicit ByMoment(std::size_t moments) : ends_(moments + 1) {}
+
+  // First all are counted, then all are put, in the same order.
+  void Count(Moment moment) { ++ends_[Index(moment) + 1]; }
+  void Counted() {
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+    storages_.resize(ends_.back());
+  }
+  void Put(Moment moment, std::size_t storage) { storages_[ends_[Index(moment)]++] = storage; }
+
+  // Of all that were put.
+  std::span<const std::size_t> At(std::size_t moment) const {
+    const std::size_t begin = moment == 0 ? 0 : ends_[moment - 1];
+    return std::span(storages_).subspan(begin, ends_[moment] - begin);
   }
 
+ private:
+  std::vector<std::size_t> ends_ = {};
+  std::vector<std::size_t> storages_ = {};
+};
+
+class Runner {
+ public:
+  explicit Runner(const Tape& tape)
+      : tape_(tape),
+        sizes_(TensorSizesOf(*tape.network)),
+        born_(tape.moments.size()),
+        dies_(tape.moments.size() + 1),
+        tensors_(tape.storages.size()) {
+    const auto moments = std::ssize(tape.moments);
+    const auto for_each_of_step = [&](auto use) {
+      for (std::size_t i = 0; i < tape.storages.size(); ++i) {
+        const Storage& storage = tape.storages[i];
+        if (storage.place == Place::kDevice && storage.text < 0 && storage.born < moments) {
+          use(i, storage.born, std::min(storage.dies, moments));
+        }
+      }
+    };
+    for_each_of_step([&](std::size_t /*storage*/, Moment born, Moment dies) {
+      born_.Count(born);
+      dies_.Count(dies);
+    });
+    born_.Counted();
+    dies_.Counted();
+    for_each_of_step([&](std::size_t storage, Moment born, Moment dies) {
+      born_.Put(born, storage);
+      dies_.Put(dies, storage);
+    });
+  }
+
+  AllocatorRun Run(std::span<const Bytes> libraries, int steps) {
+    for (const Bytes library : libraries) {
+      Ask(library);
+    }
+    AskForResident(false);
+    run_.before = std::exchange(events_, {});
+    Step();
+    run_.step = std::move(events_);
+    run_.steps = steps;
+    return std::move(run_);
+  }
+
+ private:
   void Ask(Bytes bytes, Stream stream = Stream::kCompute) {
     events_.push_back(
-        {.tensor = next_++, .bytes = bytes, .stream = static_cast<std::int32_t>(stream)});
+        {.tensor = next_++, .stream = static_cast<std::int32_t>(stream), .bytes = bytes});
   }
 
   // What is resident: the optimizer's states, or all else.
@@ -79,27 +130,32 @@ class Run {
     }
   }
 
-  void Step(bool is_first) {
-    bool needs_states = is_first;
-    for (std::size_t moment = 0; moment < born_.size(); ++moment) {
-      Release(dies_[moment]);
+  // The optimizer's states are born as it steps first.
+  void Step() {
+    bool has_states = false;
+    for (std::size_t moment = 0; moment < tape_.moments.size(); ++moment) {
+      Release(dies_.At(moment));
       const Action& action = tape_.actions[Index(tape_.moments[moment].action)];
-      if (needs_states && action.kind == ActionKind::kStep) {
-        AskForResident(true);
-        needs_states = false;
+      const bool steps = action.kind == ActionKind::kStep;
+      if (steps && !std::exchange(has_states, true)) {
+        BearStates();
       }
-      for (const std::size_t storage : born_[moment]) {
+      for (const std::size_t storage : born_.At(moment)) {
         const std::int32_t first = next_;
-        AskFor(tape_.storages[storage], action.kind == ActionKind::kStep);
+        AskFor(tape_.storages[storage], steps);
         tensors_[storage] = {first, next_};
       }
     }
-    Release(dies_.back());
+    Release(dies_.At(tape_.moments.size()));
   }
 
-  std::vector<AllocatorEvent> TakeEvents() { return std::move(events_); }
+  void BearStates() {
+    std::vector<AllocatorEvent> step = std::exchange(events_, {});
+    AskForResident(true);
+    run_.born = std::exchange(events_, std::move(step));
+    run_.born_at = events_.size();
+  }
 
- private:
   // So many tensors, which together are the storage.
   void AskForParts(const Storage& storage, const std::vector<std::int64_t>& sizes) {
     const double bytes_per_element = static_cast<double>(storage.bytes.expected.value()) /
@@ -131,9 +187,9 @@ class Run {
     }
   }
 
-  void Release(const std::vector<std::size_t>& storages) {
+  void Release(std::span<const std::size_t> storages) {
     for (const std::size_t storage : storages) {
-      for (auto [tensor, end] = tensors_.at(storage); tensor < end; ++tensor) {
+      for (auto [tensor, end] = tensors_[storage]; tensor < end; ++tensor) {
         events_.push_back({.tensor = tensor});
       }
     }
@@ -141,27 +197,19 @@ class Run {
 
   const Tape& tape_;
   TensorSizes sizes_;
-  std::vector<std::vector<std::size_t>> born_ = {};  // storages, by moment
-  std::vector<std::vector<std::size_t>> dies_ = {};
-  // Of a living storage: its tensors, from the first until before the second.
-  std::unordered_map<std::size_t, std::pair<std::int32_t, std::int32_t>> tensors_ = {};
+  ByMoment born_;
+  ByMoment dies_;
+  // By storage: its tensors, from the first until before the second.
+  std::vector<std::pair<std::int32_t, std::int32_t>> tensors_ = {};
   std::vector<AllocatorEvent> events_ = {};
+  AllocatorRun run_ = {};
   std::int32_t next_ = 0;
 };
 
 }  // namespace
 
-std::vector<AllocatorEvent> AllocatorEventsOf(const Tape& tape, std::span<const Bytes> libraries,
-                                              int steps) {
-  Run run(tape);
-  for (const Bytes library : libraries) {
-    run.Ask(library);
-  }
-  run.AskForResident(false);
-  for (int step = 0; step < steps; ++step) {
-    run.Step(step == 0);
-  }
-  return run.TakeEvents();
+AllocatorRun AllocatorRunOf(const Tape& tape, std::span<const Bytes> libraries, int steps) {
+  return Runner(tape).Run(libraries, steps);
 }
 
 }  // namespace fourpiles

@@ -4,7 +4,6 @@
 // after step.
 
 #include <span>
-#include <vector>
 
 #include "step/caching_allocator.h"
 #include "step/tape.h"
@@ -21,7 +20,7 @@ inline constexpr int kStepsUntilNothingChanges = 3;
 //
 // Every layer of the tape must be played for itself (PlayWhole), as those that an action stands for
 // do not run one after the other.
-std::vector<AllocatorEvent> AllocatorEventsOf(const Tape& tape, std::span<const Bytes> libraries,
-                                              int steps = kStepsUntilNothingChanges);
+AllocatorRun AllocatorRunOf(const Tape& tape, std::span<const Bytes> libraries,
+                            int steps = kStepsUntilNothingChanges);
 
 }  // namespace fourpiles

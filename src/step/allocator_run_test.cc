@@ -36,7 +36,7 @@ TEST(AllocatorRun, StatesOfTheOptimizerAreBornWhereActivationsWere) {
   Tape tape = ThreeMoments(std::make_shared<const Network>());
   tape.storages = {Resident(Pile::kWeights, 0, 4 * kMiB),
                    Resident(Pile::kOptimizerState, 0, 8 * kMiB), Activation(12 * kMiB)};
-  const AllocatorPeaks peaks = ReplayAllocator(AllocatorEventsOf(tape, {}));
+  const AllocatorPeaks peaks = ReplayAllocator(AllocatorRunOf(tape, {}));
   EXPECT_EQ(peaks.allocated.value(), 24 * kMiB);
   EXPECT_EQ(peaks.reserved.value(), 32 * kMiB);
 }
@@ -44,7 +44,7 @@ TEST(AllocatorRun, StatesOfTheOptimizerAreBornWhereActivationsWere) {
 TEST(AllocatorRun, LibrariesAskFirst) {
   const Bytes libraries[] = {Bytes(3), Bytes(4)};
   const Tape tape = ThreeMoments(std::make_shared<const Network>());
-  const std::vector<AllocatorEvent> events = AllocatorEventsOf(tape, libraries);
+  const std::vector<AllocatorEvent> events = AllocatorRunOf(tape, libraries).before;
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0].bytes, Bytes(3));
   EXPECT_EQ(events[1].bytes, Bytes(4));
@@ -54,14 +54,16 @@ TEST(AllocatorRun, LeavesOverheadAndTheHostOut) {
   Tape tape = ThreeMoments(std::make_shared<const Network>());
   tape.storages = {Resident(Pile::kOverhead, 0, kMiB), Resident(Pile::kWeights, 0, kMiB)};
   tape.storages.back().place = Place::kHost;
-  EXPECT_TRUE(AllocatorEventsOf(tape, {}).empty());
+  const AllocatorRun run = AllocatorRunOf(tape, {});
+  EXPECT_TRUE(run.before.empty());
+  EXPECT_TRUE(run.step.empty());
 }
 
 // SevenLayers: in each layer a matrix of 8 × 32 and one of 32 × 8.
 TEST(AllocatorRun, AStorageOfAllLayersIsATensorInEach) {
   Tape tape = ThreeMoments(SevenLayers());
   tape.storages = {Resident(Pile::kWeights, 7 * 8 * 32, 4 * 7 * 8 * 32)};
-  const std::vector<AllocatorEvent> events = AllocatorEventsOf(tape, {});
+  const std::vector<AllocatorEvent> events = AllocatorRunOf(tape, {}).before;
   ASSERT_EQ(events.size(), 7U);
   for (const AllocatorEvent& event : events) {
     EXPECT_EQ(event.bytes, Bytes(4 * 8 * 32));
@@ -76,8 +78,10 @@ TEST(AllocatorRun, TemporariesOverAllParametersAreATensorForEach) {
                     .made = 2,
                     .born = 2,
                     .dies = 3}};
-  const std::vector<AllocatorEvent> events = AllocatorEventsOf(tape, {});
-  ASSERT_EQ(events.size(), 3U * 2 * 16);  // three steps; asked for and freed
+  const AllocatorRun run = AllocatorRunOf(tape, {});
+  const std::vector<AllocatorEvent>& events = run.step;
+  ASSERT_EQ(events.size(), 2U * 16);  // asked for and freed
+  EXPECT_TRUE(run.before.empty());
   EXPECT_EQ(events.front().bytes, Bytes(4 * 800));
   EXPECT_EQ(events[15].bytes, Bytes(4 * 800));
   EXPECT_EQ(events[1].bytes, Bytes(4 * 256));

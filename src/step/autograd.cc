@@ -16,7 +16,7 @@ Autograd::Autograd(Memory& memory, bool sums_in_place)
     : memory_(memory), sums_in_place_(sums_in_place) {
   // As many as the play of a large language model needs.
   constexpr std::size_t kUsual = 512;
-  edges_.reserve(kUsual);
+  edges_.reserve(4 * kUsual);  // which are there to the end
   nodes_.reserve(kUsual);
   inputs_.reserve(kUsual);
   saved_.reserve(kUsual);
@@ -27,7 +27,7 @@ Tensor Autograd::New(const Shape& shape, const ElementType& type, const char* sl
 }
 
 std::int32_t Autograd::NewEdge(std::int32_t leaf) {
-  edges_.push_back({.leaf = leaf});
+  edges_.emplace_back().leaf = leaf;
   return static_cast<std::int32_t>(edges_.size() - 1);
 }
 
@@ -193,12 +193,12 @@ std::int32_t& Autograd::UsesOf(Leaf& leaf) const {
 
 Tensor Autograd::TakeCollected(std::int32_t edge) {
   const std::int32_t leaf = edge == kNothing ? kNothing : edges_[Index(edge)].leaf;
-  return leaf == kNothing ? Tensor() : std::exchange(leaves_[Index(leaf)].gradient, {});
+  return leaf == kNothing ? Tensor() : std::move(leaves_[Index(leaf)].gradient);
 }
 
 Tensor Autograd::TakeGradient(std::int32_t edge) {
   edges_[Index(edge)].has_gradient = false;
-  return std::exchange(edges_[Index(edge)].gradient, {});
+  return std::move(edges_[Index(edge)].gradient);
 }
 
 void Autograd::Accumulate(std::int32_t edge, Tensor gradient) {
@@ -222,7 +222,7 @@ void Autograd::Finish(Leaf& leaf, Edge& edge) {
     return;
   }
   edge.has_gradient = false;
-  Tensor gradient = std::exchange(edge.gradient, {});
+  Tensor gradient = std::move(edge.gradient);
   if (leaf.use == GradientUse::kBorn) {
     memory_.Assign(gradient.storage, Pile::kGradients);
     leaf.gradient = std::move(gradient);
@@ -249,8 +249,6 @@ Tensor Autograd::NewGradient(const Node& node, std::size_t number) {
 
 void Autograd::Run(const Node& node) {
   const std::size_t last_input = inputs_.size();
-  std::vector<Tensor> gradients;
-  gradients.reserve(last_input - node.first_input);
   {
     Tensor work;
     if (node.backward_bytes.ok() && node.backward_bytes.value() > 0) {
@@ -260,7 +258,7 @@ void Autograd::Run(const Node& node) {
       const std::int32_t leaf = edges_[Index(inputs_[i].edge)].leaf;
       const bool direct = inputs_[i].gradient == Gradient::kDirect ||
                           (leaf != kNothing && leaves_[Index(leaf)].use == GradientUse::kDirect);
-      gradients.push_back(direct ? Tensor() : NewGradient(node, i));
+      gradients_.push_back(direct ? Tensor() : NewGradient(node, i));
     }
   }
   for (std::int32_t i = 0; i < node.outputs; ++i) {
@@ -268,11 +266,12 @@ void Autograd::Run(const Node& node) {
   }
   Forget(node);
   for (std::size_t i = node.first_input; i < last_input; ++i) {
-    Tensor& gradient = gradients[i - node.first_input];
+    Tensor& gradient = gradients_[i - node.first_input];
     if (gradient.storage != kNothing) {
       Accumulate(inputs_[i].edge, std::move(gradient));
     }
   }
+  gradients_.clear();
 }
 
 // What it kept is let go of.

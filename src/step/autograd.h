@@ -154,6 +154,7 @@ class Autograd {
   std::vector<Node> nodes_ = {};
   std::vector<NodeInput> inputs_ = {};    // of all nodes, in their order
   std::vector<std::int32_t> saved_ = {};  // storages
+  std::vector<Tensor> gradients_ = {};    // of the node that runs, for each of its inputs
 };
 
 }  // namespace fourpiles

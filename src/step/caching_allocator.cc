@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "step/free_blocks.h"
 
 namespace fourpiles {
 namespace {
@@ -19,7 +21,7 @@ constexpr std::int64_t kLargeBuffer = 20 << 20;    // a segment of the large poo
 constexpr std::int64_t kMinLargeAlloc = 10 << 20;  // … for requests below this
 constexpr std::int64_t kRoundLarge = 2 << 20;      // larger ones have a segment, rounded to this
 
-constexpr std::int32_t kNone = -1;
+constexpr std::int32_t kNone = FreeBlocks::kNone;
 
 std::int64_t RoundUp(std::int64_t number, std::int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
@@ -56,8 +58,7 @@ bool IsSegment(const Block& block) {
 struct Pool {
   std::int64_t page = 0;       // by which an expandable segment grows
   std::int64_t remainder = 0;  // the least that is split off a block
-  // Free blocks, by size and then address.
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> free = {};
+  FreeBlocks free = {};
   std::int64_t free_segments = 0;  // how many of them are whole segments
   std::int32_t last = kNone;       // the last block of its expandable segment
 };
@@ -66,9 +67,10 @@ class Allocator {
  public:
   explicit Allocator(const AllocatorSettings& settings) : settings_(settings) {}
 
-  void Allocate(const AllocatorEvent& event);
-  void Free(std::int32_t tensor);
+  void Replay(std::span<const AllocatorEvent> events);
   const AllocatorPeaks& Peaks() const { return peaks_; }
+  // How often the device was asked for memory.
+  std::int64_t Asked() const { return asked_; }
 
  private:
   // What a tensor has; an empty one has no block.
@@ -84,12 +86,13 @@ class Allocator {
     Pool large = {};
   };
 
+  void Allocate(const AllocatorEvent& event);
+  void Free(std::int32_t tensor);
   Pool& PoolOf(std::int32_t stream, std::int64_t bytes);
   Block& At(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
   std::int32_t Add(const Block& block);
   void SetFree(Pool& pool, std::int32_t block);
   void Take(Pool& pool, std::int32_t block);
-  std::int32_t BestFit(const Pool& pool, std::int64_t bytes) const;
   std::int32_t NewSegment(Pool& pool, std::int64_t bytes);
   std::int32_t Grown(Pool& pool, std::int64_t bytes);
   void Split(Pool& pool, std::int32_t block, std::int64_t bytes);
@@ -106,6 +109,7 @@ class Allocator {
   std::int64_t requested_ = 0;
   std::int64_t allocated_ = 0;
   std::int64_t reserved_ = 0;
+  std::int64_t asked_ = 0;
   AllocatorPeaks peaks_ = {};
 };
 
@@ -123,25 +127,13 @@ std::int32_t Allocator::Add(const Block& block) {
 void Allocator::SetFree(Pool& pool, std::int32_t block) {
   At(block).is_free = true;
   pool.free_segments += IsSegment(At(block)) ? 1 : 0;
-  pool.free.emplace(std::pair(At(block).bytes, At(block).address), block);
+  pool.free.Add({At(block).bytes, At(block).address, block});
 }
 
 void Allocator::Take(Pool& pool, std::int32_t block) {
   At(block).is_free = false;
   pool.free_segments -= IsSegment(At(block)) ? 1 : 0;
-  pool.free.erase({At(block).bytes, At(block).address});
-}
-
-// get_free_block. A block that could grow is as large as it could become, so any other is better.
-std::int32_t Allocator::BestFit(const Pool& pool, std::int64_t bytes) const {
-  auto fit = pool.free.lower_bound({bytes, 0});
-  if (fit == pool.free.end()) {
-    return kNone;
-  }
-  if (fit->second == pool.last && std::next(fit) != pool.free.end()) {
-    ++fit;
-  }
-  return fit->second;
+  pool.free.Remove(At(block).bytes, At(block).address);
 }
 
 // alloc_block: of the device, or after what is cached was given back to it.
@@ -156,6 +148,7 @@ void Allocator::Reserve(std::int64_t bytes) {
     }
   }
   peaks_.out_of_memory = peaks_.out_of_memory || passes();
+  ++asked_;
   reserved_ += bytes;
   peaks_.reserved = std::max(peaks_.reserved, Bytes(reserved_));
 }
@@ -167,13 +160,12 @@ void Allocator::ReleaseSegments(Pool& pool) {
     return;
   }
   pool.free_segments = 0;
-  std::erase_if(pool.free, [&](const auto& entry) {
-    const Block& block = At(entry.second);
-    if (!IsSegment(block)) {
+  pool.free.RemoveIf([&](std::int32_t number) {
+    if (!IsSegment(At(number))) {
       return false;
     }
-    reserved_ -= block.bytes;
-    unused_.push_back(entry.second);
+    reserved_ -= At(number).bytes;
+    unused_.push_back(number);
     return true;
   });
 }
@@ -252,7 +244,8 @@ void Allocator::Allocate(const AllocatorEvent& event) {
   const std::int64_t bytes =
       RoundedRequest(Bytes(request), settings_.roundup_power2_divisions).value();
   Pool& pool = PoolOf(event.stream, bytes);
-  std::int32_t block = BestFit(pool, bytes);
+  // get_free_block: the last can grow and is as large as it could become, so any other is better.
+  std::int32_t block = pool.free.BestFit(bytes, pool.last);
   if (block == kNone) {
     block = settings_.expandable_segments ? Grown(pool, bytes) : NewSegment(pool, bytes);
   }
@@ -300,6 +293,16 @@ void Allocator::Free(std::int32_t tensor) {
   SetFree(*pool, block);
 }
 
+void Allocator::Replay(std::span<const AllocatorEvent> events) {
+  for (const AllocatorEvent& event : events) {
+    if (event.bytes) {
+      Allocate(event);
+    } else {
+      Free(event.tensor);
+    }
+  }
+}
+
 }  // namespace
 
 // round_size.
@@ -311,14 +314,22 @@ Bytes RoundedRequest(Bytes request, std::int64_t power2_divisions) {
   return Bytes(RoundUp(std::max(bytes, kMinBlockSize), kMinBlockSize));
 }
 
-AllocatorPeaks ReplayAllocator(std::span<const AllocatorEvent> events,
-                               const AllocatorSettings& settings) {
+// Where a step asks the device for nothing, the blocks are at its end what they were at its
+// beginning: those that it took are free again, and merged as before. So will be the next step's.
+AllocatorPeaks ReplayAllocator(const AllocatorRun& run, const AllocatorSettings& settings) {
   Allocator allocator(settings);
-  for (const AllocatorEvent& event : events) {
-    if (event.bytes) {
-      allocator.Allocate(event);
+  allocator.Replay(run.before);
+  const std::span<const AllocatorEvent> step = run.step;
+  bool changes = true;
+  for (int number = 0; number < run.steps && changes; ++number) {
+    const std::int64_t asked = allocator.Asked();
+    if (number == 0) {
+      allocator.Replay(step.first(run.born_at));
+      allocator.Replay(run.born);
+      allocator.Replay(step.subspan(run.born_at));
     } else {
-      allocator.Free(event.tensor);
+      allocator.Replay(step);
+      changes = allocator.Asked() != asked;
     }
   }
   return allocator.Peaks();

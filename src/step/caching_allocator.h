@@ -16,7 +16,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <vector>
 
 #include "fourpiles/units.h"
 
@@ -25,9 +25,19 @@ namespace fourpiles {
 // One request, or the release of what one was given.
 struct AllocatorEvent {
   std::int32_t tensor = 0;  // its number, from 0; of none that is alive
+  std::int32_t stream = 0;
   // Of the request; not set: it is freed.
   std::optional<Bytes> bytes = {};
-  std::int32_t stream = 0;
+};
+
+// Events, and then steps that are alike: each frees all that it asks for. In the first of them
+// something is born that stays, before its event of that number.
+struct AllocatorRun {
+  std::vector<AllocatorEvent> before = {};
+  std::vector<AllocatorEvent> step = {};
+  std::vector<AllocatorEvent> born = {};
+  std::size_t born_at = 0;
+  int steps = 0;
 };
 
 // As PYTORCH_CUDA_ALLOC_CONF sets them.
@@ -53,7 +63,6 @@ struct AllocatorPeaks {
 Bytes RoundedRequest(Bytes request, std::int64_t power2_divisions = 0);
 
 // A tensor that is freed must be alive.
-AllocatorPeaks ReplayAllocator(std::span<const AllocatorEvent> events,
-                               const AllocatorSettings& settings = {});
+AllocatorPeaks ReplayAllocator(const AllocatorRun& run, const AllocatorSettings& settings = {});
 
 }  // namespace fourpiles

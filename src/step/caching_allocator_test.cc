@@ -23,7 +23,7 @@ AllocatorEvent Free(std::int32_t tensor) {
 
 AllocatorPeaks Replay(const std::vector<AllocatorEvent>& events,
                       const AllocatorSettings& settings = {}) {
-  return ReplayAllocator(events, settings);
+  return ReplayAllocator({.before = events}, settings);
 }
 
 constexpr AllocatorSettings kExpandable = {.expandable_segments = true};
@@ -153,6 +153,29 @@ TEST(CachingAllocator, GivesFreeSegmentsBackBeforeTheMemoryEnds) {
   const AllocatorPeaks alive = Replay({New(0, 30 * kMiB), New(1, 40 * kMiB)}, settings);
   EXPECT_EQ(alive.reserved.value(), 70 * kMiB);
   EXPECT_TRUE(alive.out_of_memory);
+}
+
+// A step that asks for nothing new is not replayed again; every step spelled out has the same
+// peaks.
+TEST(CachingAllocator, RepeatsStepsUntilNothingChanges) {
+  AllocatorRun run = {
+      .before = {New(0, 4 * kMiB)},
+      .step = {New(1, 12 * kMiB), New(2, 3 * kMiB), Free(1), New(3, 9 * kMiB), Free(3), Free(2)},
+      .born = {New(4, 8 * kMiB), New(5, 512)},
+      .born_at = 3};
+  std::vector<AllocatorEvent> spelled = run.before;
+  for (run.steps = 1; run.steps < 6; ++run.steps) {
+    spelled.insert(spelled.end(), run.step.begin(), run.step.end());
+    if (run.steps == 1) {
+      spelled.insert(spelled.end() - 3, run.born.begin(), run.born.end());
+    }
+    for (const AllocatorSettings& settings :
+         {AllocatorSettings{}, kExpandable, AllocatorSettings{.memory = Bytes(30 * kMiB)}}) {
+      const AllocatorPeaks peaks = ReplayAllocator(run, settings);
+      EXPECT_EQ(peaks.reserved, Replay(spelled, settings).reserved) << run.steps;
+      EXPECT_EQ(peaks.allocated, Replay(spelled, settings).allocated) << run.steps;
+    }
+  }
 }
 
 // Many tensors of many sizes that live for many lengths: what is reserved holds what is allocated,

@@ -9,12 +9,13 @@ ElementType TypeOf(const NumberFormat& format) {
 }
 
 Memory::Memory(Tape& tape) : tape_(tape) {
-  // As many as the play of a large language model needs.
-  constexpr std::size_t kUsual = 768;
-  holders_.reserve(tape.storages.size() + kUsual);
+  // As many as the play of a large language model needs, most of whose actions are a layer's.
+  constexpr std::size_t kOfAnAction = 64;
+  const std::size_t usual = kOfAnAction * tape.actions.size();
+  holders_.reserve(tape.storages.size() + usual);
   holders_.resize(tape.storages.size());
-  tape_.storages.reserve(tape.storages.size() + kUsual);
-  tape_.moments.reserve(kUsual);
+  tape_.storages.reserve(tape.storages.size() + usual);
+  tape_.moments.reserve(usual);
 }
 
 void Memory::Begin(const Kernel& kernel) {

@@ -136,14 +136,18 @@ class Tensor {
         is_gathered(other.is_gathered),
         made_of(std::move(other.made_of)),
         memory_(std::exchange(other.memory_, nullptr)) {}
-  Tensor& operator=(Tensor other) noexcept {
-    std::swap(shape, other.shape);
-    std::swap(type, other.type);
-    std::swap(storage, other.storage);
-    std::swap(edge, other.edge);
-    std::swap(is_gathered, other.is_gathered);
-    std::swap(made_of, other.made_of);
-    std::swap(memory_, other.memory_);
+  Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
+  Tensor& operator=(Tensor&& other) noexcept {
+    const std::int32_t old = std::exchange(storage, std::exchange(other.storage, kNothing));
+    Memory* const memory = std::exchange(memory_, std::exchange(other.memory_, nullptr));
+    shape = other.shape;
+    type = other.type;
+    edge = other.edge;
+    is_gathered = other.is_gathered;
+    made_of = std::exchange(other.made_of, nullptr);
+    if (memory != nullptr) {
+      memory->LetGo(old);
+    }
     return *this;
   }
   ~Tensor() {

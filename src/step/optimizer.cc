@@ -137,8 +137,9 @@ Result<Optimizer> OptimizerFromJson(const Json& json, std::string_view where) {
   return optimizer;
 }
 
-std::vector<Optimizer> Optimizers() {
-  return CompiledRecords(OptimizerFiles(), OptimizerFromJson);
+const std::vector<Optimizer>& Optimizers() {
+  static const std::vector<Optimizer> all = CompiledRecords(OptimizerFiles(), OptimizerFromJson);
+  return all;
 }
 
 Result<Optimizer> FindOptimizer(std::string_view name, std::string_view where) {

@@ -72,7 +72,7 @@ struct Optimizer {
 Result<Optimizer> OptimizerFromJson(const Json& json, std::string_view where);
 
 // The catalogue, in the order of data/optimizers.json.
-std::vector<Optimizer> Optimizers();
+const std::vector<Optimizer>& Optimizers();
 
 // Whether what it keeps depends on the shapes of the tensors, and not on their elements alone.
 bool NeedsShapes(const Optimizer& optimizer);

@@ -57,8 +57,9 @@ Result<Recipe> RecipeFromJson(const Json& json, std::string_view where) {
   return recipe;
 }
 
-std::vector<Recipe> Recipes() {
-  return CompiledRecords(RecipeFiles(), RecipeFromJson);
+const std::vector<Recipe>& Recipes() {
+  static const std::vector<Recipe> all = CompiledRecords(RecipeFiles(), RecipeFromJson);
+  return all;
 }
 
 std::vector<Recipe> ReadingsOf(std::string_view word) {

@@ -40,7 +40,7 @@ struct Recipe {
 Result<Recipe> RecipeFromJson(const Json& json, std::string_view where);
 
 // The catalogue, in the order of data/recipes.json.
-std::vector<Recipe> Recipes();
+const std::vector<Recipe>& Recipes();
 
 // The recipes that people may mean by the word, in the order of the catalogue; fewer than two where
 // it is plain.

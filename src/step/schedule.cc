@@ -31,15 +31,16 @@ struct Passes {
 constexpr std::int64_t kMostAlone = 32;
 
 // Those that wait while others run; each for itself, where every layer is. The first to come is the
-// last to run backward.
-std::vector<Passes> WaitingPasses(const std::vector<Chunk>& chunks, bool each) {
+// last to run backward, which stands for itself where gradients are sent then.
+std::vector<Passes> PassesThatWait(const std::vector<Chunk>& chunks, const ScheduleStyle& style) {
   std::vector<Passes> passes;
   for (const Chunk& chunk : chunks) {
     std::int64_t at_a_time = 1;
     for (std::int64_t left = chunk.waiting; left > 0; left -= at_a_time) {
       const bool is_first = left == chunk.waiting;
-      const bool is_alone = each && chunk.waiting - left < kMostAlone;
-      at_a_time = is_alone || is_first ? 1 : left;
+      const bool is_alone = style.every_layer && chunk.waiting - left < kMostAlone;
+      const bool sends = is_first && style.gather.gathers;
+      at_a_time = is_alone || sends ? 1 : left;
       passes.push_back({chunk, std::ssize(passes), at_a_time, is_first});
     }
   }
@@ -214,7 +215,7 @@ std::vector<Action> TrainingSchedule(const Network& network, const ScheduleStyle
   Scheduler scheduler(network, style);
   const std::vector<Chunk> chunks =
       style.chunks.empty() ? std::vector<Chunk>{AllBlocks(network)} : style.chunks;
-  const std::vector<Passes> waiting = WaitingPasses(chunks, style.every_layer);
+  const std::vector<Passes> waiting = PassesThatWait(chunks, style);
   for (const Passes& passes : waiting) {
     scheduler.Forward(passes);
   }

@@ -46,8 +46,9 @@ Peak Largest(const Tape& tape, Place place, Counts counts) {
   std::vector<std::int64_t> changes(Index(moments) + 1);
   for (const Storage& storage : tape.storages) {
     if (storage.place == place && storage.pile != Pile::kOverhead && storage.born < moments) {
-      changes[Index(storage.born)] += ExpectedBytes(storage).value();
-      changes[Index(std::min(storage.dies, moments))] -= ExpectedBytes(storage).value();
+      const std::int64_t bytes = ExpectedBytes(storage).value();
+      changes[Index(storage.born)] += bytes;
+      changes[Index(std::min(storage.dies, moments))] -= bytes;
     }
   }
   Peak peak;
@@ -91,7 +92,7 @@ Peak PeakOf(const Tape& tape, Place place, ActionKind kind) {
   return Largest(tape, place, [&](Moment moment) {
     const ActionKind other = ActionOf(tape, moment).kind;
     const bool replayed = kind == ActionKind::kBackward && other == ActionKind::kRecompute;
-    return !StandsForSeveral(tape, moment) && (other == kind || replayed);
+    return (other == kind || replayed) && !StandsForSeveral(tape, moment);
   });
 }
 
