@@ -21,6 +21,14 @@ constexpr Option kOptions[] = {
     {.name = "--master",
      .value = "FORMAT",
      .help = "keep the sum in this format too, and read it in the other"},
+    {.name = "--compare",
+     .help =
+         "beside it a master copy (float32, or --master), a tree of halves (pairwise), Kahan's sum "
+         "and stochastic rounding",
+     .count = Count::kFlag},
+    {.name = "--seed",
+     .value = "N",
+     .help = "of the stochastic rounding of --compare, 0 by default"},
 };
 
 Result<AccumulationJob> JobOf(const Arguments& arguments) {
@@ -31,22 +39,39 @@ Result<AccumulationJob> JobOf(const Arguments& arguments) {
   return job;
 }
 
-Result<Answer> Run(const Arguments& arguments) {
-  TRY(const AccumulationJob job, JobOf(arguments));
+// Every sum that is asked for.
+Result<std::vector<SumPlan>> PlansOf(const Arguments& arguments) {
   TRY(const std::vector<NumberFormat> formats, FormatsOf(arguments, "--in"));
   TRY(const std::vector<NumberFormat> masters, FormatsOf(arguments, "--master"));
-  std::vector<AccumulateResult> results;
+  TRY_VOID(RefuseIdle(arguments, "--seed", arguments.Has("--compare"), "--compare"));
+  TRY(const std::int64_t seed, ParseCount(arguments.One("--seed", "0"), "--seed"));
+  TRY(const NumberFormat float32, FindFormat("float32"));
+  std::vector<SumPlan> plans;
   for (const NumberFormat& format : formats) {
-    if (masters.empty()) {
-      results.push_back({format, {}, Accumulate(job, format)});
+    if (arguments.Has("--compare")) {
+      const NumberFormat& master = masters.empty() ? float32 : masters.front();
+      const std::vector<SumPlan> all = AllPlans(format, master, static_cast<std::uint64_t>(seed));
+      plans.insert(plans.end(), all.begin(), all.end());
     } else {
-      const NumberFormat& master = masters.front();
-      results.push_back({format, master, AccumulateWithMaster(job, format, master)});
+      plans.push_back({.format = format});
+      plans.back().master = masters.empty() ? std::nullopt : std::optional(masters.front());
     }
   }
+  return plans;
+}
+
+Result<Answer> Run(const Arguments& arguments) {
+  TRY(const AccumulationJob job, JobOf(arguments));
+  TRY(const std::vector<SumPlan> plans, PlansOf(arguments));
+  std::vector<SumResult> results;
+  results.reserve(plans.size());
+  for (const SumPlan& plan : plans) {
+    results.push_back({plan, AccumulateBy(plan, job)});
+  }
+  const bool compare = arguments.Has("--compare");
   Answer answer;
-  answer.text = AccumulateText(job, results);
-  answer.json = AccumulateJson(job, results);
+  answer.text = compare ? CompareText(job, results) : AccumulateText(job, results);
+  answer.json = compare ? CompareJson(job, results) : AccumulateJson(job, results);
   return answer;
 }
 
@@ -58,6 +83,7 @@ constexpr Command kAccumulateCommand = {
     .examples =
         "fourpiles accumulate --start 1 --add 0.0001 --times 10000 --in fp16 fp32\n"
         "fourpiles accumulate --start 1 --add 0.0001 --times 10000 --in fp16 --master fp32\n"
+        "fourpiles accumulate --start 1 --add 0.0001 --times 10000 --in bf16 --compare\n"
         "fourpiles accumulate --start 0 --add 1 --times 1e12 --in fp32",
     .options = kOptions,
     .run = Run,

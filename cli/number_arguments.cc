@@ -38,7 +38,8 @@ Result<Choice> ChoiceOf(const Arguments& arguments, const Choices<Choice>& choic
        .hint = std::string(choices.hint)});
 }
 
-// An option that would change nothing.
+}  // namespace
+
 Result<void> RefuseIdle(const Arguments& arguments, std::string_view option, bool used,
                         std::string_view needs) {
   if (!arguments.Has(option) || used) {
@@ -48,8 +49,6 @@ Result<void> RefuseIdle(const Arguments& arguments, std::string_view option, boo
                      .found = "nothing goes by it",
                      .expected = "expected only with " + std::string(needs)});
 }
-
-}  // namespace
 
 Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option) {
   std::vector<NumberFormat> formats;

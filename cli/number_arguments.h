@@ -57,4 +57,8 @@ Result<Overflow> OverflowOf(const Arguments& arguments);
 // name; --from or --seed where nothing goes by it.
 Result<TypedConversion> TypedConversionOf(const Arguments& arguments);
 
+// Error: the option was given although it is not `used`, which `needs` would make it.
+Result<void> RefuseIdle(const Arguments& arguments, std::string_view option, bool used,
+                        std::string_view needs);
+
 }  // namespace fourpiles::cli

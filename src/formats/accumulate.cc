@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/arithmetic.h"
+
 namespace fourpiles {
 namespace {
 
 double RoundedSum(double a, double b, const NumberFormat& format) {
-  if (!std::isfinite(a) || !std::isfinite(b)) {
-    return Round(a + b, format);
-  }
-  return Decode(Encode(Sum(a, b), format).code, format);
-}
-
-double Rounded(const TypedNumber& number, const NumberFormat& format) {
-  return Decode(Encode(number.AsReal(), format).code, format);
+  return Adder(format).Add(a, b);
 }
 
 // How many steps of `delta` surely keep the sum between the same two powers of two, where the
@@ -53,8 +48,8 @@ Stride StrideFrom(double sum, double addend, const NumberFormat& format) {
 }  // namespace
 
 Accumulation Accumulate(const AccumulationJob& job, const NumberFormat& format) {
-  const double addend = Rounded(job.add, format);
-  double sum = Rounded(job.start, format);
+  const double addend = Round(job.add, format);
+  double sum = Round(job.start, format);
   std::int64_t done = 0;
   std::optional<std::int64_t> stalled;
   while (done < job.times && !stalled && !std::isnan(sum)) {

@@ -140,6 +140,10 @@ Real TypedNumber::AsReal() const {
   return real;
 }
 
+double Round(const TypedNumber& number, const NumberFormat& format) {
+  return Decode(Encode(number.AsReal(), format).code, format);
+}
+
 Result<TypedNumber> ParseNumber(std::string_view text, std::string_view where) {
   if (text.empty() || text.size() > kLongestText) {
     return NotANumber(text, where);

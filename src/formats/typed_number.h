@@ -28,6 +28,9 @@ Result<TypedNumber> ParseNumber(std::string_view text, std::string_view where);
 // A finite number, for sums and factors.
 Result<TypedNumber> ParseFiniteNumber(std::string_view text, std::string_view where);
 
+// The number in the format, rounded once to nearest-even.
+double Round(const TypedNumber& number, const NumberFormat& format);
+
 // An exact decimal as a real number.
 Real RealOf(const Decimal& value);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "report/columns.h"
+#include "units/print.h"
 
 namespace fourpiles {
 namespace {
@@ -169,6 +170,60 @@ std::string StallText(const Accumulation& sum, std::int64_t times) {
                                : fmt::format("all {} steps move it", times);
 }
 
+std::string SumText(const AccumulationJob& job) {
+  return fmt::format("{} + {} × {}\n", job.start.text, job.times, job.add.text);
+}
+
+std::string MasterText(const SumPlan& plan) {
+  return plan.master ? fmt::format(", master copy {}", plan.master->name) : "";
+}
+
+std::string NotRunText() {
+  return fmt::format("more than {} steps", PrintGrouped(kMostPlayedSteps));
+}
+
+std::string WhyNotANumber(const SumPlan& plan) {
+  if (plan.method == SumMethod::kKahan && !plan.format.has_sign) {
+    return "its correction is negative, the format has no sign";
+  }
+  return Infinities(plan.format) == 0 ? "past the largest, the format has only NaN"
+                                      : "past the largest, infinity - infinity";
+}
+
+// What became of a sum by any method.
+std::string MethodText(const SumResult& r, const AccumulationJob& job) {
+  if (!r.sum) {
+    return "not run: " + NotRunText();
+  }
+  const SumMethod method = r.plan.method;
+  if (r.sum->first_stalled_step || method == SumMethod::kSequential) {
+    return StallText(*r.sum, job.times);
+  }
+  if (std::isnan(r.sum->value)) {
+    return WhyNotANumber(r.plan);
+  }
+  switch (method) {
+    case SumMethod::kPairwise:
+      return fmt::format("a tree {} additions deep", TreeDepth(job.times));
+    case SumMethod::kKahan:
+      return fmt::format("all {} steps move it or its correction", job.times);
+    case SumMethod::kSequential:
+    case SumMethod::kStochastic:
+      break;
+  }
+  return "steps move it by chance";
+}
+
+Json::Object SumJson(const SumResult& r, const AccumulationJob& job) {
+  const bool stalled = r.sum && r.sum->first_stalled_step;
+  return {{"format", r.plan.format.name},
+          {"master", r.plan.master ? Json(r.plan.master->name) : Json()},
+          {"method", Name(r.plan.method)},
+          {"value", r.sum ? Json(r.sum->value) : Json()},
+          {"exact", ExactSum(job).Nearest()},
+          {"first_stalled_step", stalled ? Json(*r.sum->first_stalled_step) : Json()}};
+}
+
 }  // namespace
 
 std::string RoundText(std::span<const Rounding> roundings, const TypedConversion& how) {
@@ -196,30 +251,51 @@ Json::Object RoundJson(std::span<const Rounding> roundings, const TypedConversio
           {"results", std::move(results)}};
 }
 
-std::string AccumulateText(const AccumulationJob& job, std::span<const AccumulateResult> results) {
+std::string AccumulateText(const AccumulationJob& job, std::span<const SumResult> results) {
   std::vector<std::vector<std::string>> rows;
-  for (const AccumulateResult& r : results) {
-    const std::string name(r.format.name);
-    rows.push_back({r.master ? fmt::format("{}, master copy {}", name, r.master->name) : name,
-                    NumberText(r.sum.value), StallText(r.sum, job.times)});
+  for (const SumResult& r : results) {
+    rows.push_back({std::string(r.plan.format.name) + MasterText(r.plan), NumberText(r.sum->value),
+                    StallText(*r.sum, job.times)});
   }
   rows.push_back({"exact", ExactSum(job).Text()});
-  return fmt::format("{} + {} × {}\n", job.start.text, job.times, job.add.text) +
-         InColumns(rows, {.indent = "  "});
+  return SumText(job) + InColumns(rows, {.indent = "  "});
 }
 
-Json::Object AccumulateJson(const AccumulationJob& job, std::span<const AccumulateResult> results) {
+Json::Object AccumulateJson(const AccumulationJob& job, std::span<const SumResult> results) {
   Json::Array array;
-  for (const AccumulateResult& r : results) {
-    const std::optional<std::int64_t>& stalled = r.sum.first_stalled_step;
-    array.emplace_back(Json::Object{{"format", r.format.name},
-                                    {"master", r.master ? Json(r.master->name) : Json()},
-                                    {"method", "sequential"},
-                                    {"value", r.sum.value},
-                                    {"exact", ExactSum(job).Nearest()},
-                                    {"first_stalled_step", stalled ? Json(*stalled) : Json()}});
+  for (const SumResult& r : results) {
+    array.emplace_back(SumJson(r, job));
   }
   return {{"results", std::move(array)}};
+}
+
+std::string CompareText(const AccumulationJob& job, std::span<const SumResult> results) {
+  const Decimal exact = ExactSum(job);
+  std::vector<std::vector<std::string>> rows = {{"format", "method", "value", "error", ""}};
+  for (const SumResult& r : results) {
+    const std::string error =
+        r.sum ? fmt::format("{:.3g} %", 100 * RelativeError(r.sum->value, exact)) : "";
+    rows.push_back({std::string(r.plan.format.name),
+                    std::string(Name(r.plan.method)) + MasterText(r.plan),
+                    r.sum ? NumberText(r.sum->value) : "", error, MethodText(r, job)});
+  }
+  rows.push_back({"exact", "", exact.Text()});
+  return SumText(job) + InColumns(rows, {.indent = "  "}) +
+         fmt::format("nearest-even, stochastic with --seed {}; --overflow ieee\n",
+                     results.back().plan.seed);
+}
+
+Json::Object CompareJson(const AccumulationJob& job, std::span<const SumResult> results) {
+  const Decimal exact = ExactSum(job);
+  Json::Array array;
+  for (const SumResult& r : results) {
+    Json::Object sum = SumJson(r, job);
+    sum.push_back({"relative_error", r.sum ? Json(RelativeError(r.sum->value, exact)) : Json()});
+    sum.push_back({"not_run", r.sum ? Json() : Json(NotRunText())});
+    array.emplace_back(std::move(sum));
+  }
+  return {{"seed", static_cast<std::int64_t>(results.back().plan.seed)},
+          {"results", std::move(array)}};
 }
 
 std::string ScaleText(std::span<const ScaleResult> results, Overflow overflow) {

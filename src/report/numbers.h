@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "formats/accumulate.h"
+#include "formats/accumulation_methods.h"
 #include "formats/rounding.h"
 #include "formats/scaling.h"
 
@@ -28,14 +28,18 @@ Json::Object FormatsJson(std::span<const NumberFormat> formats);
 std::string RoundText(std::span<const Rounding> roundings, const TypedConversion& how);
 Json::Object RoundJson(std::span<const Rounding> roundings, const TypedConversion& how);
 
-// A sum in one format; `master` names the format of the master copy, if there was one.
-struct AccumulateResult {
-  NumberFormat format;
-  std::optional<NumberFormat> master;
-  Accumulation sum;
+// A sum in one format, by one method; nothing where it was not run.
+struct SumResult {
+  SumPlan plan;
+  std::optional<Accumulation> sum;
 };
-std::string AccumulateText(const AccumulationJob& job, std::span<const AccumulateResult> results);
-Json::Object AccumulateJson(const AccumulationJob& job, std::span<const AccumulateResult> results);
+// Sequential sums, with or without a master copy.
+std::string AccumulateText(const AccumulationJob& job, std::span<const SumResult> results);
+Json::Object AccumulateJson(const AccumulationJob& job, std::span<const SumResult> results);
+// Sums by several methods, with their errors; as AllPlans has them, so that the last one's seed is
+// that of all.
+std::string CompareText(const AccumulationJob& job, std::span<const SumResult> results);
+Json::Object CompareJson(const AccumulationJob& job, std::span<const SumResult> results);
 
 struct ScaleResult {
   TypedNumber input;
