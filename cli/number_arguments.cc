@@ -2,6 +2,7 @@
 
 #include "base/nearest_name.h"
 #include "base/try.h"
+#include "formats/any_format.h"
 #include "formats/choices.h"
 #include "units/parse.h"
 
@@ -56,6 +57,19 @@ Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::str
   for (const std::string& name : arguments.All(option)) {
     TRY(const NumberFormat format, FindFormat(name, option));
     formats.push_back(format);
+  }
+  return formats;
+}
+
+Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view option) {
+  NamedFormats formats;
+  for (const std::string& name : arguments.All(option)) {
+    TRY(const AnyFormat format, FindAnyFormat(name, option));
+    if (const auto* block = std::get_if<BlockFormat>(&format)) {
+      formats.blocks.push_back(*block);
+    } else {
+      formats.numbers.push_back(std::get<NumberFormat>(format));
+    }
   }
   return formats;
 }
