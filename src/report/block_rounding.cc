@@ -137,7 +137,7 @@ std::string BlockRoundingText(const BlockRounding& rounding) {
   std::string text = InColumns(rows, {}) + FullName(format) + "\n" +
                      InColumns(ScaleRows(rounding), {.indent = "  "});
   if (rounding.zeros > 0) {
-    text += fmt::format("  {} more zeros fill the last block of {}\n", rounding.zeros,
+    text += fmt::format("  {} zeros fill the last block of {}\n", rounding.zeros,
                         format.block_elements);
   }
   return text;
