@@ -28,7 +28,7 @@ constexpr std::array<HeavyHeader, 6> kHeavyHeaders = {{
     {"CLI/", "cli/command_line.cc"},
     {"nlohmann/", "src/base/json_fault.cc src/base/json_write.cc fuzz/json_fuzz.cc"},
     {"simdjson", "src/base/json_read.cc"},
-    {"hwy/", ""},
+    {"hwy/", "src/kernels/"},
     {"gtest/", "_test.cc src/base/testing.h src/tensors/test_cases.h"},
     {"benchmark/", "bench/"},
 }};
