@@ -52,15 +52,6 @@ Result<void> RefuseIdle(const Arguments& arguments, std::string_view option, boo
 
 }  // namespace
 
-Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option) {
-  std::vector<NumberFormat> formats;
-  for (const std::string& name : arguments.All(option)) {
-    TRY(const NumberFormat format, FindFormat(name, option));
-    formats.push_back(format);
-  }
-  return formats;
-}
-
 Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view option) {
   NamedFormats formats;
   for (const std::string& name : arguments.All(option)) {
@@ -72,6 +63,18 @@ Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view o
     }
   }
   return formats;
+}
+
+Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option) {
+  TRY(NamedFormats formats, AnyFormatsOf(arguments, option));
+  if (!formats.blocks.empty()) {
+    return WrongUsage(
+        {.where = std::string(option),
+         .found = "\"" + std::string(formats.blocks.front().name) + "\" is a block format",
+         .expected = "expected a format of one value",
+         .hint = "\"fourpiles formats\" lists both"});
+  }
+  return std::move(formats.numbers);
 }
 
 Result<std::vector<TypedNumber>> NumbersOf(const Arguments& arguments, std::string_view option) {
