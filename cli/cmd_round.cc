@@ -16,7 +16,7 @@ constexpr Option kOptions[] = {
      .required = true},
     {.name = "--to",
      .value = "FORMAT",
-     .help = "the number format to round to",
+     .help = "the number format to round to; of a block format the values are one row of a tensor",
      .count = Count::kMany,
      .required = true},
     kRoundingOption,
@@ -27,19 +27,38 @@ constexpr Option kOptions[] = {
     kSeedOption,
 };
 
-Result<Answer> Run(const Arguments& arguments) {
-  TRY(const std::vector<TypedNumber> values, NumbersOf(arguments, "VALUE"));
-  TRY(const std::vector<NumberFormat> formats, FormatsOf(arguments, "--to"));
-  TRY(const TypedConversion how, TypedConversionOf(arguments));
-  std::vector<Rounding> roundings;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    for (const NumberFormat& format : formats) {
-      roundings.push_back(RoundTyped(values[i], format, how, i));
+// What only formats of one value go by.
+Result<void> RefuseOfBlocks(const Arguments& arguments, const NamedFormats& formats) {
+  for (const std::string_view option : {"--overflow", "--infinities", "--from"}) {
+    if (arguments.Has(option) && !formats.blocks.empty()) {
+      return WrongUsage(
+          {.where = std::string(option),
+           .found = "\"" + std::string(formats.blocks.front().name) + "\" is a block format",
+           .expected = "whose elements saturate and come from float32",
+           .hint = "round to formats of one value in a command of their own"});
     }
   }
+  return {};
+}
+
+Result<Answer> Run(const Arguments& arguments) {
+  TRY(const std::vector<TypedNumber> values, NumbersOf(arguments, "VALUE"));
+  TRY(const NamedFormats formats, AnyFormatsOf(arguments, "--to"));
+  RoundResult result;
+  TRY(result.how, TypedConversionOf(arguments));
+  TRY_VOID(RefuseOfBlocks(arguments, formats));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (const NumberFormat& format : formats.numbers) {
+      result.roundings.push_back(RoundTyped(values[i], format, result.how, i));
+    }
+  }
+  for (const BlockFormat& format : formats.blocks) {
+    TRY(BlockRounding rounding, RoundInBlocks(values, format, result.how.conversion));
+    result.blocks.push_back(std::move(rounding));
+  }
   Answer answer;
-  answer.text = RoundText(roundings, how);
-  answer.json = RoundJson(roundings, how);
+  answer.text = RoundText(result);
+  answer.json = RoundJson(result);
   return answer;
 }
 
@@ -53,7 +72,8 @@ constexpr Command kRoundCommand = {
         "fourpiles round 0.1 1e-8 65520 --to fp16,bf16,e4m3\n"
         "fourpiles round 500 --to e4m3 --overflow saturate\n"
         "fourpiles round 0.1 0.1 0.1 --to e2m1 --rounding stochastic --seed 1\n"
-        "fourpiles round 1e-5 --to fp16 --rounding up --subnormals flush-output",
+        "fourpiles round 1e-5 --to fp16 --rounding up --subnormals flush-output\n"
+        "fourpiles round 0.1 -0.3 1.7 4 --to mxfp4 nvfp4 nf4 int8:tensor",
     .options = kOptions,
     .run = Run,
 };

@@ -213,13 +213,23 @@ void GiveBackValues(std::span<const Option> options, Sorted& sorted) {
   }
 }
 
+// The items of a list. Commas behind a colon are its item's own: "fp16,int4:group=32,asymmetric".
+Words ItemsOf(const std::string& list) {
+  const std::size_t end = list.find(',', std::min(list.find(':'), list.size()));
+  Words items = CLI::detail::split(list.substr(0, end), ',');
+  if (end < list.size()) {
+    items.back() += list.substr(end);
+  }
+  return items;
+}
+
 // The values of one option: without marks, lists taken apart.
 Words ValuesOf(const Option& option, const Words& words) {
   Words values;
   for (const std::string& word : words) {
     const std::string plain = Unmarked(word);
     if (option.count == Count::kMany && !IsPositional(option)) {
-      const Words parts = CLI::detail::split(plain, ',');
+      const Words parts = ItemsOf(plain);
       values.insert(values.end(), parts.begin(), parts.end());
     } else {
       values.push_back(plain);

@@ -93,6 +93,7 @@ TEST(CommandLine, ReadsSeveralValues) {
               {"round 1 --to a b", "--to", {"a", "b"}},
               {"round 1 --to a --to b", "--to", {"a", "b"}},
               {"round 1 --to a b,c --exact", "--to", {"a", "b", "c"}},
+              {"round 1 --to a,b:c=1,d", "--to", {"a", "b:c=1,d"}},
               {"round 1 --to a -- 2", "--to", {"a"}},
               {"round 1 --to a -- 2", "VALUE", {"1", "2"}},
               {"round 1,5 [2] --to a", "VALUE", {"1,5", "[2]"}},

@@ -2,6 +2,7 @@
 
 #include "base/nearest_name.h"
 #include "base/try.h"
+#include "formats/any_format.h"
 #include "formats/choices.h"
 #include "units/parse.h"
 
@@ -50,13 +51,29 @@ Result<void> RefuseIdle(const Arguments& arguments, std::string_view option, boo
                      .expected = "expected only with " + std::string(needs)});
 }
 
-Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option) {
-  std::vector<NumberFormat> formats;
+Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view option) {
+  NamedFormats formats;
   for (const std::string& name : arguments.All(option)) {
-    TRY(const NumberFormat format, FindFormat(name, option));
-    formats.push_back(format);
+    TRY(const AnyFormat format, FindAnyFormat(name, option));
+    if (const auto* block = std::get_if<BlockFormat>(&format)) {
+      formats.blocks.push_back(*block);
+    } else {
+      formats.numbers.push_back(std::get<NumberFormat>(format));
+    }
   }
   return formats;
+}
+
+Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option) {
+  TRY(NamedFormats formats, AnyFormatsOf(arguments, option));
+  if (!formats.blocks.empty()) {
+    return WrongUsage(
+        {.where = std::string(option),
+         .found = "\"" + std::string(formats.blocks.front().name) + "\" is a block format",
+         .expected = "expected a format of one value",
+         .hint = "\"fourpiles formats\" lists both"});
+  }
+  return std::move(formats.numbers);
 }
 
 Result<std::vector<TypedNumber>> NumbersOf(const Arguments& arguments, std::string_view option) {

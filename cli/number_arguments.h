@@ -49,6 +49,13 @@ inline constexpr Option kSeedOption = {
     .help = "of --rounding stochastic, 0 by default; each VALUE has random bits of its own",
 };
 
+// Formats of both kinds, each in the order typed.
+struct NamedFormats {
+  std::vector<NumberFormat> numbers = {};
+  std::vector<BlockFormat> blocks = {};
+};
+Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view option);
+
 Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option);
 Result<std::vector<TypedNumber>> NumbersOf(const Arguments& arguments, std::string_view option);
 // The policy of --overflow; ieee when it was not given.

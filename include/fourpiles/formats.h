@@ -2,10 +2,11 @@
 
 // Number formats, in one include: the record of each and the code that a value gets
 // (number_format.h), formats whose elements share scales (block_format.h), and both over arrays, at
-// the speed of memory (arrays.h).
+// the speed of memory (arrays.h). tests/package/consumer.cc is this example:
 //
-//   #include <cstdio>
+//   #include <iostream>
 //   #include <vector>
+//
 //   #include <fourpiles/formats.h>
 //
 //   int main() {
@@ -13,8 +14,8 @@
 //     const std::vector<float> weights = {0.1F, -3.0F, 1e-4F, 500.0F};
 //     std::vector<float> rounded(weights.size());
 //     const auto lost = fourpiles::RoundArray(weights, e4m3, {}, rounded);
-//     std::printf("%lld of %lld underflow, SQNR %.1f dB\n",
-//                 lost.underflow, lost.count, SignalToNoise(lost));
+//     std::cout << lost.underflow << " of " << lost.count << " underflow, signal to noise "
+//               << fourpiles::SignalToNoise(lost) << " dB\n";
 //   }
 
 #include "fourpiles/arrays.h"

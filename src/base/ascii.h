@@ -2,8 +2,10 @@
 
 // Letters without regard to their case, in ASCII only: the names of formats, units and records.
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fourpiles {
 
@@ -17,6 +19,17 @@ inline std::string LowerCase(std::string_view text) {
     c = LowerCase(c);
   }
   return lower;
+}
+
+// The words of a text in which one space stands between two: "fp16 half" is "fp16", "half".
+inline std::vector<std::string_view> WordsOf(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
 }
 
 }  // namespace fourpiles

@@ -7,6 +7,7 @@
 
 #include "base/ascii.h"
 #include "base/nearest_name.h"
+#include "formats/any_format.h"
 #include "fourpiles/block_format.h"
 
 namespace fourpiles {
@@ -116,7 +117,7 @@ bool IsUnsigned(const BlockFormat& format) {
   return format.element.starts_with('u');
 }
 
-std::span<const Choice> ChoicesOf(const BlockFormat& format) {
+std::span<const Choice> ChoiceRows(const BlockFormat& format) {
   switch (format.kind) {
     case BlockKind::kMicroscaling:
       return kMicroscalingChoices;
@@ -133,23 +134,11 @@ std::span<const Choice> ChoicesOf(const BlockFormat& format) {
 }
 
 bool IsNamed(const BlockFormat& format, std::string_view lower) {
-  std::string_view aliases = format.aliases;
-  while (!aliases.empty()) {
-    if (TakeUntil(aliases, ' ') == lower) {
-      return true;
-    }
-  }
-  return format.name == lower;
+  return format.name == lower || std::ranges::count(WordsOf(format.aliases), lower) != 0;
 }
 
 tl::unexpected<Error> UnknownFormat(std::string_view name, std::string_view where) {
-  std::vector<std::string_view> names;
-  for (const BlockFormat& format : BlockFormats()) {
-    names.push_back(format.name);
-    for (std::string_view rest = format.aliases; !rest.empty();) {
-      names.push_back(TakeUntil(rest, ' '));
-    }
-  }
+  const std::vector<std::string_view> names = BlockFormatNames();
   return WrongUsage({.where = std::string(where),
                      .found = "unknown block format \"" + std::string(name) + "\"",
                      .expected = DidYouMean(name, names),
@@ -164,7 +153,7 @@ tl::unexpected<Error> UnknownChoice(std::string_view key, const BlockFormat& for
                                     std::string_view where) {
   std::vector<std::string_view> keys;
   std::string all;
-  for (const Choice& choice : ChoicesOf(format)) {
+  for (const Choice& choice : ChoiceRows(format)) {
     keys.push_back(choice.key);
     all += (all.empty() ? "" : ", ") + AsTyped(choice);
   }
@@ -179,7 +168,7 @@ tl::unexpected<Error> UnknownChoice(std::string_view key, const BlockFormat& for
 Result<void> ApplyChoice(std::string_view text, std::string_view where, BlockFormat& format) {
   std::string_view value = text;
   const std::string_view key = TakeUntil(value, '=');
-  const std::span<const Choice> choices = ChoicesOf(format);
+  const std::span<const Choice> choices = ChoiceRows(format);
   const auto choice = std::ranges::find(choices, key, &Choice::key);
   if (choice == choices.end()) {
     return UnknownChoice(key, format, where);
@@ -227,6 +216,15 @@ Result<BlockFormat> FindBlockFormat(std::string_view name, std::string_view wher
     }
   }
   return format;
+}
+
+std::vector<std::string> ChoicesOf(const BlockFormat& format) {
+  std::vector<std::string> choices;
+  for (const Choice& choice : ChoiceRows(format)) {
+    choices.push_back(std::string(choice.key) +
+                      (choice.values.empty() ? "" : "=" + std::string(choice.values)));
+  }
+  return choices;
 }
 
 std::string FullName(const BlockFormat& format) {

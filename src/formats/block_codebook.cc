@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/check.h"
 #include "formats/block_layout.h"
 #include "formats/float32.h"
 
@@ -58,18 +59,21 @@ void QuantizeScales(BlockTensor& tensor) {
   scales.resize(groups);
 }
 
-float DecodeScale(const BlockTensor& tensor, std::size_t index) {
-  float rest = 0;
-  DecodeCodeBookBlock(std::span<const std::byte>(tensor.scales).subspan(index, 1),
-                      tensor.scale_scales[index / kScalesPerGroup], ScaleBook(), {&rest, 1});
-  return SumInFloat32(rest, tensor.scale_offset);
-}
-
 }  // namespace
 
 float CodeBookScale(std::span<const float> values, Subnormals subnormals) {
   const float largest = LargestMagnitude(values, subnormals);
   return IsFinite(largest) ? largest : std::numeric_limits<float>::quiet_NaN();
+}
+
+float CodeBookScaleOf(const BlockTensor& tensor, std::size_t index) {
+  if (!tensor.format.double_quantized) {
+    return ReadFloat(tensor.scales, index);
+  }
+  float rest = 0;
+  DecodeCodeBookBlock(std::span<const std::byte>(tensor.scales).subspan(index, 1),
+                      tensor.scale_scales[index / kScalesPerGroup], ScaleBook(), {&rest, 1});
+  return SumInFloat32(rest, tensor.scale_offset);
 }
 
 void EncodeCodeBookBlock(std::span<const float> values, float scale, const CodeBook& book,
@@ -107,6 +111,7 @@ float MeanScale(std::span<const float> scales) {
     ++count;
     const Binary binary = BinaryOf(scale);
     const int below = largest.exponent - binary.exponent;
+    CHECK(below >= 0);
     sum += below < kWindow + 24 ? (Wide{binary.significand} << kWindow) >> below : 0;
   }
   if (sum == 0) {
@@ -150,8 +155,7 @@ void EncodeCodeBook(std::span<const float> values, const Conversion& conversion,
 void DecodeCodeBook(const BlockTensor& tensor, std::span<float> values) {
   const CodeBook& book = FindCodeBook(tensor.format.element);
   ForEachRun(tensor.shape, tensor.format, [&](const Run& run) {
-    const float scale = tensor.format.double_quantized ? DecodeScale(tensor, run.scale)
-                                                       : ReadFloat(tensor.scales, run.scale);
+    const float scale = CodeBookScaleOf(tensor, run.scale);
     DecodeRun(tensor, run, values, [&](std::span<const std::byte> codes, std::span<float> block) {
       DecodeCodeBookBlock(codes, scale, book, block);
     });

@@ -26,6 +26,9 @@ void EncodeCodeBookBlock(std::span<const float> values, float scale, const CodeB
 void DecodeCodeBookBlock(std::span<const std::byte> codes, float scale, const CodeBook& book,
                          std::span<float> values);
 
+// The scale of a block of a tensor, decoded where it is double-quantised itself.
+float CodeBookScaleOf(const BlockTensor& tensor, std::size_t index);
+
 // What is taken off the scales of a double-quantised tensor: the mean of the finite ones, in
 // float32: exact but for what lies below 2^−56 of the largest.
 float MeanScale(std::span<const float> scales);

@@ -51,14 +51,6 @@ std::byte CodeOf(int number, const IntegerCodes& codes) {
   return static_cast<std::byte>(number & ((1 << codes.bits) - 1));
 }
 
-IntegerScale ReadScale(const BlockTensor& tensor, const IntegerCodes& codes, std::size_t index) {
-  IntegerScale scale = {.codes = codes, .scale = ReadFloat(tensor.scales, index)};
-  if (codes.asymmetric) {
-    scale.zero_point = NumberOf(tensor.zero_points[index], codes);
-  }
-  return scale;
-}
-
 void WriteScale(const IntegerScale& scale, std::size_t index, BlockTensor& tensor) {
   WriteFloat(tensor.scales, index, scale.scale);
   if (scale.codes.asymmetric) {
@@ -140,6 +132,15 @@ void DecodeIntegers(std::span<const std::byte> codes, const IntegerScale& scale,
   }
 }
 
+IntegerScale ReadIntegerScale(const BlockTensor& tensor, std::size_t index) {
+  IntegerScale scale = {.codes = IntegerCodesOf(tensor.format),
+                        .scale = ReadFloat(tensor.scales, index)};
+  if (scale.codes.asymmetric) {
+    scale.zero_point = NumberOf(tensor.zero_points[index], scale.codes);
+  }
+  return scale;
+}
+
 void EncodeInteger(std::span<const float> values, const Conversion& conversion,
                    BlockTensor& tensor) {
   const IntegerCodes kind = IntegerCodesOf(tensor.format);
@@ -155,9 +156,8 @@ void EncodeInteger(std::span<const float> values, const Conversion& conversion,
 }
 
 void DecodeInteger(const BlockTensor& tensor, std::span<float> values) {
-  const IntegerCodes kind = IntegerCodesOf(tensor.format);
   ForEachRun(tensor.shape, tensor.format, [&](const Run& run) {
-    const IntegerScale scale = ReadScale(tensor, kind, run.scale);
+    const IntegerScale scale = ReadIntegerScale(tensor, run.scale);
     DecodeRun(tensor, run, values, [&](std::span<const std::byte> codes, std::span<float> piece) {
       DecodeIntegers(codes, scale, piece);
     });

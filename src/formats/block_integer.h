@@ -52,6 +52,9 @@ void EncodeIntegers(std::span<const float> values, const IntegerScale& scale,
 void DecodeIntegers(std::span<const std::byte> codes, const IntegerScale& scale,
                     std::span<float> values);
 
+// The scale of a group, a row or a tensor, as a tensor has it.
+IntegerScale ReadIntegerScale(const BlockTensor& tensor, std::size_t index);
+
 // A whole tensor, into codes, scales and zero points of the right sizes; see block_codec.h.
 void EncodeInteger(std::span<const float> values, const Conversion& conversion,
                    BlockTensor& tensor);

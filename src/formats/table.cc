@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/nearest_name.h"
+#include "formats/any_format.h"
 #include "formats/codes.h"
 
 namespace fourpiles {
@@ -155,20 +156,10 @@ const NumberFormat* SameCodes(const NumberFormat& format) {
   return same == std::end(kFormats) ? nullptr : same;
 }
 
-std::vector<std::string_view> AllNames() {
-  std::vector<std::string_view> names;
-  for (const NumberFormat& format : kFormats) {
-    names.push_back(format.name);
-    std::ranges::copy(AliasesOf(format), std::back_inserter(names));
-  }
-  for (const NumberFormat& format : P3109Formats()) {
-    names.push_back(format.name);
-  }
-  return names;
-}
-
-tl::unexpected<Error> UnknownFormat(std::string_view name, std::string_view where) {
-  const std::vector<std::string_view> names = AllNames();
+tl::unexpected<Error> UnknownFormat(std::string_view name, std::string_view where,
+                                    std::span<const std::string_view> others) {
+  std::vector<std::string_view> names = FormatNames();
+  std::ranges::copy(others, std::back_inserter(names));
   return WrongUsage({.where = std::string(where),
                      .found = "unknown number format \"" + std::string(name) + "\"",
                      .expected = DidYouMean(name, names),
@@ -182,17 +173,27 @@ std::span<const NumberFormat> Formats() {
 }
 
 std::vector<std::string_view> AliasesOf(const NumberFormat& format) {
-  std::vector<std::string_view> aliases;
-  std::string_view rest = format.aliases;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    aliases.push_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  return WordsOf(format.aliases);
+}
+
+std::vector<std::string_view> FormatNames() {
+  std::vector<std::string_view> names;
+  for (const NumberFormat& format : kFormats) {
+    names.push_back(format.name);
+    std::ranges::copy(AliasesOf(format), std::back_inserter(names));
   }
-  return aliases;
+  for (const NumberFormat& format : P3109Formats()) {
+    names.push_back(format.name);
+  }
+  return names;
 }
 
 Result<NumberFormat> FindFormat(std::string_view name, std::string_view where) {
+  return FindFormat(name, where, {});
+}
+
+Result<NumberFormat> FindFormat(std::string_view name, std::string_view where,
+                                std::span<const std::string_view> others) {
   const std::string lower = LowerCase(name);
   for (const NumberFormat& format : kFormats) {
     if (lower == format.name || std::ranges::count(AliasesOf(format), lower) != 0) {
@@ -206,7 +207,7 @@ Result<NumberFormat> FindFormat(std::string_view name, std::string_view where) {
   }
   const std::optional<Pair> pair = ParsePair(lower);
   if (!pair) {
-    return UnknownFormat(name, where);
+    return UnknownFormat(name, where, others);
   }
   if (!IsPossible(*pair)) {
     return WrongUsage({.where = std::string(where),

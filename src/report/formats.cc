@@ -165,12 +165,12 @@ std::string FormatFactsText(std::span<const NumberFormat> formats) {
   return text;
 }
 
-Json::Object FormatsJson(std::span<const NumberFormat> formats) {
+Json FormatsJson(std::span<const NumberFormat> formats) {
   Json::Array array;
   for (const NumberFormat& format : formats) {
     array.push_back(FormatJson(format));
   }
-  return {{"formats", std::move(array)}};
+  return array;
 }
 
 }  // namespace fourpiles

@@ -143,17 +143,23 @@ std::string_view FromText(const TypedConversion& how) {
 }
 
 // What shaped the answer: the rounding and the policy, and what else is not as ever.
-std::string HowText(const TypedConversion& how) {
+std::string HowText(const RoundResult& result) {
+  const TypedConversion& how = result.how;
   const Conversion& conversion = how.conversion;
-  std::string text =
-      fmt::format("{}; --overflow {}", Name(conversion.rounding), Name(conversion.overflow));
+  std::string text(Name(conversion.rounding));
+  if (!result.roundings.empty()) {
+    text += fmt::format("; --overflow {}", Name(conversion.overflow));
+  }
+  if (!result.blocks.empty()) {
+    text += "; elements of blocks saturate";
+  }
   if (conversion.infinities != conversion.overflow) {
     text += fmt::format("; --infinities {}", Name(conversion.infinities));
   }
   if (conversion.subnormals != Subnormals::kKept) {
     text += fmt::format("; --subnormals {}", Name(conversion.subnormals));
   }
-  if (conversion.subnormals == Subnormals::kFlushedOnInput) {
+  if (conversion.subnormals == Subnormals::kFlushedOnInput && !result.roundings.empty()) {
     text += fmt::format(" --from {}", FromText(how));
   }
   if (conversion.rounding == RoundingMode::kStochastic) {
@@ -226,29 +232,35 @@ Json::Object SumJson(const SumResult& r, const AccumulationJob& job) {
 
 }  // namespace
 
-std::string RoundText(std::span<const Rounding> roundings, const TypedConversion& how) {
+std::string RoundText(const RoundResult& result) {
   std::vector<std::vector<std::string>> rows;
-  for (const Rounding& r : roundings) {
+  for (const Rounding& r : result.roundings) {
     rows.push_back({r.input.text, std::string(r.format.name), NumberText(r.value), CodeText(r),
                     std::string(Name(r.encoded.status)), Why(r)});
   }
-  return InColumns(rows, {}) + HowText(how);
+  std::string text = InColumns(rows, {});
+  for (const BlockRounding& rounding : result.blocks) {
+    text += (text.empty() ? "" : "\n") + BlockRoundingText(rounding);
+  }
+  return text + HowText(result);
 }
 
-Json::Object RoundJson(std::span<const Rounding> roundings, const TypedConversion& how) {
+Json::Object RoundJson(const RoundResult& result) {
   Json::Array results;
-  for (const Rounding& r : roundings) {
+  for (const Rounding& r : result.roundings) {
     results.emplace_back(RoundingJson(r));
   }
-  const Conversion& conversion = how.conversion;
+  const Conversion& conversion = result.how.conversion;
   const bool by_chance = conversion.rounding == RoundingMode::kStochastic;
+  const bool none = result.roundings.empty();  // in a format of one value, which these are for
   return {{"rounding", Name(conversion.rounding)},
-          {"overflow", Name(conversion.overflow)},
-          {"infinities", Name(conversion.infinities)},
+          {"overflow", none ? Json() : Json(Name(conversion.overflow))},
+          {"infinities", none ? Json() : Json(Name(conversion.infinities))},
           {"subnormals", Name(conversion.subnormals)},
-          {"from", FromText(how)},
+          {"from", none ? Json() : Json(FromText(result.how))},
           {"seed", by_chance ? Json(static_cast<std::int64_t>(conversion.seed)) : Json()},
-          {"results", std::move(results)}};
+          {"results", std::move(results)},
+          {"block_results", BlockRoundingsJson(result.blocks)}};
 }
 
 std::string AccumulateText(const AccumulationJob& job, std::span<const SumResult> results) {

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "formats/accumulation_methods.h"
+#include "formats/block_rounding.h"
 #include "formats/rounding.h"
 #include "formats/scaling.h"
 
@@ -22,11 +23,29 @@ std::string NumberText(double value);
 std::string FormatListText(std::span<const NumberFormat> formats);
 // The facts of a few formats side by side, then the bit layout of each.
 std::string FormatFactsText(std::span<const NumberFormat> formats);
-Json::Object FormatsJson(std::span<const NumberFormat> formats);
+Json FormatsJson(std::span<const NumberFormat> formats);
 
+// The same of block formats: the table, the facts of each, and the values of elements of 4 bits.
+std::string BlockFormatListText(std::span<const BlockFormat> formats);
+std::string BlockFormatFactsText(std::span<const BlockFormat> formats);
+Json BlockFormatsJson(std::span<const BlockFormat> formats);
+
+// The whole catalogue as Markdown, all of it from the records: what docs/FORMATS.md has.
+std::string FormatsMarkdown();
+
+// What became of numbers in each format: one by one, or as a row of a tensor in a block format.
 // `how` is what all of them were rounded with.
-std::string RoundText(std::span<const Rounding> roundings, const TypedConversion& how);
-Json::Object RoundJson(std::span<const Rounding> roundings, const TypedConversion& how);
+struct RoundResult {
+  std::vector<Rounding> roundings = {};
+  std::vector<BlockRounding> blocks = {};
+  TypedConversion how = {};
+};
+std::string RoundText(const RoundResult& result);
+Json::Object RoundJson(const RoundResult& result);
+
+// The part of it that is in block formats.
+std::string BlockRoundingText(const BlockRounding& rounding);
+Json BlockRoundingsJson(std::span<const BlockRounding> roundings);
 
 // A sum in one format, by one method; nothing where it was not run.
 struct SumResult {

@@ -84,22 +84,53 @@ std::string Replay(const Lines& session) {
   return replayed;
 }
 
+// A page of the documentation with what the program prints now. Its sessions stand between fences.
+std::string ReplayPage(const Lines& page) {
+  std::string replayed;
+  bool fenced = false;
+  bool printed = false;  // what a "$" line prints
+  for (const std::string& line : page) {
+    const bool fence = line.starts_with("```");
+    fenced = fence ? !fenced : fenced;
+    const bool command = fenced && line.starts_with("$ fourpiles");
+    printed = !fence && (printed || command);
+    if (!printed || command) {
+      replayed += line + "\n";
+    }
+    if (command) {
+      replayed += RunShell(line.substr(2)).out;
+    }
+  }
+  return replayed;
+}
+
 class Golden : public testing::TestWithParam<std::string> {};
 
-TEST_P(Golden, SessionIsAsRecorded) {
-  const std::filesystem::path path =
-      std::filesystem::path(FOURPILES_GOLDEN_DIR) / (GetParam() + ".txt");
-  const Lines session = ReadLines(path);
+// The file is what its lines, replayed, give.
+void Compare(const std::filesystem::path& path, const Lines& lines, const std::string& replayed) {
   std::string recorded;
-  for (const std::string& line : session) {
+  for (const std::string& line : lines) {
     recorded += line + "\n";
   }
-  const std::string replayed = Replay(session);
   if (std::getenv("UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe)
     std::ofstream(path) << replayed;
   } else {
     EXPECT_EQ(recorded, replayed) << "UPDATE_GOLDEN=1 records what the program does now";
   }
+}
+
+TEST_P(Golden, SessionIsAsRecorded) {
+  const std::filesystem::path path =
+      std::filesystem::path(FOURPILES_GOLDEN_DIR) / (GetParam() + ".txt");
+  const Lines session = ReadLines(path);
+  Compare(path, session, Replay(session));
+}
+
+TEST(GoldenPage, SessionsOfTheFormatsPageAreWhatTheProgramPrints) {
+  const std::filesystem::path path =
+      std::filesystem::path(FOURPILES_GOLDEN_DIR) / "../../docs/FORMATS.md";
+  const Lines page = ReadLines(path);
+  Compare(path, page, ReplayPage(page));
 }
 
 INSTANTIATE_TEST_SUITE_P(Sessions, Golden, testing::ValuesIn(Sessions()),

@@ -1,8 +1,13 @@
-// Uses the installed library: 70,000 becomes 70,144 in bfloat16.
+#include <iostream>
+#include <vector>
 
 #include <fourpiles/formats.h>
 
 int main() {
-  const fourpiles::Result<fourpiles::NumberFormat> format = fourpiles::FindFormat("bf16");
-  return format && fourpiles::Round(70000.0, *format) == 70144.0 ? 0 : 1;
+  const auto e4m3 = fourpiles::FindFormat("e4m3").value();
+  const std::vector<float> weights = {0.1F, -3.0F, 1e-4F, 500.0F};
+  std::vector<float> rounded(weights.size());
+  const auto lost = fourpiles::RoundArray(weights, e4m3, {}, rounded);
+  std::cout << lost.underflow << " of " << lost.count << " underflow, signal to noise "
+            << fourpiles::SignalToNoise(lost) << " dB\n";
 }
