@@ -5,7 +5,6 @@
 #include <bit>
 #include <cfenv>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -91,7 +90,7 @@ std::vector<Conversion> ConversionsFor(std::string_view name) {
 }
 
 bool SameBits(std::span<const float> a, std::span<const float> b) {
-  return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return std::ranges::equal(std::as_bytes(a), std::as_bytes(b));
 }
 
 void ExpectSame(const BlockTensor& got, const BlockTensor& wanted, const std::string& what) {
