@@ -2,6 +2,7 @@
 // the rest: rows that end in a short block, tables, integers, most types of ggml.
 
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "base/check.h"
@@ -220,6 +221,14 @@ bool CanEncode(const BlockTensor& tensor, const Conversion& conversion) {
                                  conversion.subnormals == Subnormals::kKept));
 }
 
+// Of a scale that is no number, and of 0 ÷ 0, each processor makes a NaN of its own.
+bool CanDecode(const BlockTensor& tensor) {
+  const bool divides = tensor.format.tensor_scale == TensorScale::kDivisor;
+  return HasKernels(tensor) &&
+         (tensor.format.kind != BlockKind::kTwoLevel ||
+          (std::isfinite(tensor.tensor_scale) && !(divides && tensor.tensor_scale == 0)));
+}
+
 }  // namespace
 
 Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
@@ -246,7 +255,7 @@ Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conve
 
 void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span& span) {
   CHECK(values.size() == ElementsOf(tensor));
-  if (!HasKernels(tensor)) {
+  if (!CanDecode(tensor)) {
     return DecodeTensor(tensor, values);
   }
   const DefaultFloatEnvironment environment;

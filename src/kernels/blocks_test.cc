@@ -5,6 +5,7 @@
 #include <bit>
 #include <cfenv>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -155,14 +156,17 @@ TEST_P(BlocksOf, AnyCodesDecodeAsTheScalarOnes) {
       byte = static_cast<std::byte>(random());
     }
   }
-  tensor.tensor_scale = 0.37F;
-  std::vector<float> wanted(32 * 128);
-  DecodeTensor(tensor, wanted);
-  ForEachTarget([&](const char* target) {
-    std::vector<float> values(wanted.size());
-    DecodeBlocks(tensor, values);
-    EXPECT_TRUE(SameBits(values, wanted)) << target;
-  });
+  for (const float tensor_scale :
+       {0.37F, -1e-40F, 0.0F, std::numeric_limits<float>::infinity(), -std::nanf("1")}) {
+    tensor.tensor_scale = tensor_scale;
+    std::vector<float> wanted(32 * 128);
+    DecodeTensor(tensor, wanted);
+    ForEachTarget([&](const char* target) {
+      std::vector<float> values(wanted.size());
+      DecodeBlocks(tensor, values);
+      EXPECT_TRUE(SameBits(values, wanted)) << target << " " << tensor_scale;
+    });
+  }
 }
 
 TEST_P(BlocksOf, ShortBlocksThreadsAndTheProcessorsModeChangeNothing) {
