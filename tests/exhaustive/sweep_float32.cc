@@ -3,9 +3,9 @@
 // "Scalar": value by value). A format is named as the vectors are ("e4m3fn", "bf16"); the policy,
 // of finite values and infinities, is "all" when it is left out. Exit status 1: some code is wrong.
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,17 +31,17 @@ bool Wants(std::string_view typed, std::string_view name) {
   return typed == "all" || typed == name;
 }
 
-// Prints a line; whether all was right.
+// Prints a line, with the processor time; whether all was right.
 bool Check(const ValueTable& table, const Sweep& sweep, const char* target) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const SweepResult result = SweepFloat32(table, sweep, EncodeArray);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::printf(
-      "%s %s %s %s: %llu inputs, %llu wrong, %.2f s %s\n", target,
-      std::string(sweep.format.name).c_str(), std::string(Name(sweep.conversion.rounding)).c_str(),
-      std::string(Name(sweep.conversion.overflow)).c_str(),
-      static_cast<unsigned long long>(result.checked),
-      static_cast<unsigned long long>(result.wrong), seconds.count(), result.first_wrong.c_str());
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  std::printf("%s %s %s %s: %llu inputs, %llu wrong, %.2f s %s\n", target,
+              std::string(sweep.format.name).c_str(),
+              std::string(Name(sweep.conversion.rounding)).c_str(),
+              std::string(Name(sweep.conversion.overflow)).c_str(),
+              static_cast<unsigned long long>(result.checked),
+              static_cast<unsigned long long>(result.wrong), seconds, result.first_wrong.c_str());
   return result.wrong == 0;
 }
 
