@@ -9,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/block_kernels.cc"
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kernels/largest-inl.h"
@@ -116,7 +117,7 @@ void EncodeMx(const MxTask& shared_task, const MxPlan& plan) {
     if (HWY_UNLIKELY(scales.unusual[b] != 0)) {
       task.scales[b] = static_cast<std::byte>(
           EncodeMxBlock(std::span(task.values + first, kMxBlock), plan.format, plan.conversion,
-                        task.first_index + first, std::span(task.codes + first, kMxBlock)));
+                        task.first + first, std::span(task.codes + first, kMxBlock)));
       continue;
     }
     task.scales[b] = static_cast<std::byte>(scales.exponents[b] + 127);
@@ -175,6 +176,7 @@ void DecodeMx(const MxDecodeTask& task, const MxPlan& shared_plan) {
 
 void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& plan) {
   Streams(task) ? DecodeMx<true>(task, plan) : DecodeMx<false>(task, plan);
+  hwy::FlushStream();
 }
 
 // The codes of scales: what a float32 product says, put right by comparisons.
@@ -283,6 +285,7 @@ void DecodeNvFp4(const NvFp4DecodeTask& task, const NvFp4Scale& scale, const NvF
 void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Scale& tensor) {
   static const NvFp4Values known;
   Streams(task) ? DecodeNvFp4<true>(task, tensor, known) : DecodeNvFp4<false>(task, tensor, known);
+  hwy::FlushStream();
 }
 
 float LargestFinite(const float* values, std::size_t count) {
