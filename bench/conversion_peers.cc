@@ -1,6 +1,7 @@
 #include "bench/conversion_peers.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 
 #include <Eigen/Core>
@@ -105,13 +106,21 @@ void BfloatToFloatEigen(std::span<const std::uint16_t> from, std::span<float> to
   Cast(reinterpret_cast<const Eigen::bfloat16*>(from.data()), to.data(), from.size());
 }
 
+bool HasInstructions() {
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
+}
+
 PythonPeers::PythonPeers(const std::string& script) {
   int to_child[2] = {};
   int from_child[2] = {};
   if (pipe(to_child) != 0 || pipe(from_child) != 0) {
     return;
   }
+  std::signal(SIGPIPE, SIG_IGN);  // no Python, no peers
   process_ = fork();
+  if (process_ < 0) {
+    return;
+  }
   if (process_ == 0) {
     dup2(to_child[0], STDIN_FILENO);
     dup2(from_child[1], STDOUT_FILENO);
@@ -129,7 +138,9 @@ PythonPeers::PythonPeers(const std::string& script) {
 PythonPeers::~PythonPeers() {
   close(to_);
   close(from_);
-  waitpid(process_, nullptr, 0);
+  if (process_ > 0) {
+    waitpid(process_, nullptr, 0);
+  }
 }
 
 std::string PythonPeers::Ask(const std::string& line) {

@@ -320,6 +320,10 @@ void MeasureAll(const Setting& setting, PythonPeers& python) {
 
 int main(int count, char** arguments) {
   using fourpiles::bench::Setting;
+  if (!fourpiles::bench::HasInstructions()) {
+    fmt::print("the floor is measured with AVX2, which this processor does not have\n");
+    return 0;
+  }
   Setting setting;
   bool quick = false;
   for (int i = 1; i < count; ++i) {
