@@ -1,4 +1,4 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """NumPy's and PyTorch's conversions for conversions_bench: into memory that is there already.
 
 Reads lines "LIBRARY FROM TO ELEMENTS THREADS REPEATS" and answers each with the seconds of one run,
@@ -27,7 +27,7 @@ def torch_operation(source, target, elements, threads):
 
 def operation_of(library, source, target, elements, threads):
     try:
-  if library == "numpy":
+        if library == "numpy":
             return numpy_operation(source, target, elements)
         return torch_operation(source, target, elements, threads)
     except (ImportError, TypeError, AttributeError):
