@@ -65,6 +65,7 @@ struct Setting {
   int rounds = 25;
   int repeats = 1;
   std::string only;
+  bool quick = false;  // one small run of each
 };
 
 Candidate Run(std::string name, std::function<void()> work) {
@@ -315,35 +316,45 @@ void MeasureAll(const Setting& setting, PythonPeers& python) {
   }
 }
 
+Setting SettingOf(std::span<char*> words) {
+  Setting setting;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const bool has_value = i + 1 < words.size();
+    if (word == "--quick") {
+      setting.quick = true;
+      setting.rounds = 1;
+    } else if (word == "--rounds" && has_value) {
+      setting.rounds = std::atoi(words[++i]);
+    } else if (word == "--only" && has_value) {
+      setting.only = words[++i];
+    }
+  }
+  return setting;
+}
+
+Setting Sized(Setting setting, std::size_t bytes, int threads) {
+  setting.threads = threads;
+  setting.elements = (setting.quick ? std::size_t{256} << 10 : bytes) / sizeof(float);
+  setting.repeats = setting.quick || setting.elements >> 20 != 0 ? 1 : 200;
+  return setting;
+}
+
 }  // namespace
 }  // namespace fourpiles::bench
 
 int main(int count, char** arguments) {
-  using fourpiles::bench::Setting;
-  if (!fourpiles::bench::HasInstructions()) {
+  namespace bench = fourpiles::bench;
+  if (!bench::HasInstructions()) {
     fmt::print("the floor is measured with AVX2, which this processor does not have\n");
     return 0;
   }
-  Setting setting;
-  bool quick = false;
-  for (int i = 1; i < count; ++i) {
-    const std::string word = arguments[i];
-    if (word == "--quick") {
-      quick = true;
-      setting.rounds = 1;
-    } else if (word == "--rounds" && i + 1 < count) {
-      setting.rounds = std::atoi(arguments[++i]);
-    } else if (word == "--only" && i + 1 < count) {
-      setting.only = arguments[++i];
-    }
-  }
-  fourpiles::bench::PythonPeers python(FOURPILES_BENCH_FOLDER "/conversion_peers.py");
+  const bench::Setting setting =
+      bench::SettingOf(std::span(arguments, static_cast<std::size_t>(count)));
+  bench::PythonPeers python(FOURPILES_BENCH_FOLDER "/conversion_peers.py");
   for (const std::size_t bytes : {std::size_t{64} << 20, std::size_t{256} << 10}) {
     for (const int threads : {1, 2}) {
-      setting.threads = threads;
-      setting.elements = (quick ? std::size_t{256} << 10 : bytes) / sizeof(float);
-      setting.repeats = setting.elements >> 20 != 0 || quick ? 1 : 200;
-      fourpiles::bench::MeasureAll(setting, python);
+      bench::MeasureAll(bench::Sized(setting, bytes, threads), python);
     }
   }
   return 0;

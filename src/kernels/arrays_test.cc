@@ -61,7 +61,7 @@ std::vector<float> Inputs() {
     }
   }
   std::uint32_t bits = 1;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 500; ++i) {
     bits = bits * 1664525U + 1013904223U;
     values.push_back(std::bit_cast<float>(bits));
     // Most formats' values lie within 2^−20 … 2^10.

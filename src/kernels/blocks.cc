@@ -214,10 +214,12 @@ bool CanEncode(const BlockTensor& tensor, const Conversion& conversion) {
                                  conversion.subnormals == Subnormals::kKept));
 }
 
-// A scale of NVFP4's tensor that is no number, or none to divide by, makes NaN of many kinds.
+// Of a scale that is no number, and of 0 ÷ 0, each processor makes a NaN of its own.
 bool CanDecode(const BlockTensor& tensor) {
+  const bool divides = tensor.format.tensor_scale == TensorScale::kDivisor;
   return HasKernels(tensor) &&
-         (tensor.format.kind != BlockKind::kTwoLevel || std::isnormal(tensor.tensor_scale));
+         (tensor.format.kind != BlockKind::kTwoLevel ||
+          (std::isfinite(tensor.tensor_scale) && !(divides && tensor.tensor_scale == 0)));
 }
 
 }  // namespace

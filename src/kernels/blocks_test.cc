@@ -92,7 +92,7 @@ std::vector<Conversion> ConversionsFor(std::string_view name) {
 }
 
 bool SameBits(std::span<const float> a, std::span<const float> b) {
-  return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return std::ranges::equal(std::as_bytes(a), std::as_bytes(b));
 }
 
 void ExpectSame(const BlockTensor& got, const BlockTensor& wanted, const std::string& what) {
@@ -157,7 +157,8 @@ TEST_P(BlocksOf, AnyCodesDecodeAsTheScalarOnes) {
       byte = static_cast<std::byte>(random());
     }
   }
-  for (const float scale : {0.37F, 0.0F, 1e-42F, std::numeric_limits<float>::infinity()}) {
+  for (const float scale :
+       {0.37F, -1e-40F, 0.0F, std::numeric_limits<float>::infinity(), -std::nanf("1")}) {
     tensor.tensor_scale = scale;
     std::vector<float> wanted(32 * 128);
     DecodeTensor(tensor, wanted);

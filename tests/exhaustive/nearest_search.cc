@@ -4,9 +4,13 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <mutex>
 
+#include "base/check.h"
 #include "formats/philox.h"
 #include "formats/test_vectors.h"
+#include "kernels/parallel.h"
 
 namespace fourpiles::exhaustive {
 namespace {
@@ -41,14 +45,17 @@ class Stretches {
  public:
   Stretches(const ValueTable& table, const Conversion& conversion, bool negative)
       : table_(table), conversion_(conversion), negative_(negative) {
+    all_.reserve(4 * table.finite.size() + 3);
     for (std::size_t i = 0; i < table.finite.size(); ++i) {
       AddFrom(i);
     }
-    all_.push_back({kInfinity, PastLargest(conversion.infinities)});
-    all_.push_back({kInfinity + 1, NanOf()});
+    Add({kInfinity, PastLargest(conversion.infinities)});
+    Add({kInfinity + 1, NanOf()});
+    CHECK(std::ranges::is_sorted(all_, {}, &Stretch::first));
   }
 
   std::span<const Stretch> All() const { return all_; }
+  bool AreNegative() const { return negative_; }
 
  private:
   std::uint32_t CodeOf(std::size_t i) const {
@@ -71,6 +78,14 @@ class Stretches {
                                                              : CodeOf(table_.finite.size() - 1);
   }
 
+  // A stretch of nothing gives way to the one that begins where it does.
+  void Add(const Stretch& stretch) {
+    if (!all_.empty() && all_.back().first == stretch.first) {
+      all_.pop_back();
+    }
+    all_.push_back(stretch);
+  }
+
   // The value, and the gap above it in three parts.
   void AddFrom(std::size_t i) {
     const double value = table_.finite[i].value;
@@ -80,17 +95,17 @@ class Stretches {
         last ? value - table_.finite[i - 1].value : table_.finite[i + 1].value - value;
     const Gap gap = {CodeOf(i), last ? PastLargest(conversion_.overflow) : CodeOf(i + 1),
                      (table_.finite[i].code & 1) != 0, last};
-    all_.push_back({BitsOf(value), gap.inner});
+    Add({BitsOf(value), gap.inner});
     if (conversion_.rounding == RoundingMode::kStochastic) {
-      all_.push_back({BitsOf(value) + 1, gap.inner, gap.outer, value, step});
+      Add({BitsOf(value) + 1, gap.inner, gap.outer, value, step});
     } else {
       const std::uint32_t middle = BitsOf(value + step / 2);
-      all_.push_back({BitsOf(value) + 1, InGap(gap, -1)});
-      all_.push_back({middle, InGap(gap, 0)});
-      all_.push_back({middle + 1, InGap(gap, 1)});
+      Add({BitsOf(value) + 1, InGap(gap, -1)});
+      Add({middle, InGap(gap, 0)});
+      Add({middle + 1, InGap(gap, 1)});
     }
     if (last) {
-      all_.push_back({BitsOf(value + step), InGap(gap, 2)});
+      Add({BitsOf(value + step), InGap(gap, 2)});
     }
   }
 
@@ -135,71 +150,127 @@ std::uint32_t ByChance(const Stretch& stretch, std::uint32_t bits, std::uint32_t
   return parts + static_cast<double>(random) >= 0x1p32 ? stretch.away : stretch.code;
 }
 
-// Hands inputs of one sign to the encoder, in chunks, and compares.
+// Inputs whose codes are made and compared at once: they stand in the second-level cache.
+constexpr std::size_t kChunk = std::size_t{1} << 14;
+
+std::uint32_t MagnitudeBits(float value) {
+  return std::bit_cast<std::uint32_t>(value) & ~kSign;
+}
+
+void Merge(const SweepResult& part, SweepResult& whole) {
+  whole.checked += part.checked;
+  whole.wrong += part.wrong;
+  if (whole.first_wrong.empty()) {
+    whole.first_wrong = part.first_wrong;
+  }
+}
+
+// Hands inputs of one sign to the encoder, in chunks whose magnitudes grow, and compares.
 class Checker {
  public:
-  Checker(const ValueTable& table, const Sweep& sweep, Encoder encoder, bool negative)
+  Checker(const ValueTable& table, const Sweep& sweep, Encoder encoder, const Stretches& stretches)
       : table_(table),
         sweep_(sweep),
         encoder_(encoder),
-        sign_(negative ? kSign : 0),
-        stretches_(table, sweep.conversion, negative) {}
+        stretches_(stretches),
+        sign_(stretches.AreNegative() ? kSign : 0),
+        code_bytes_(static_cast<std::size_t>(CodeBytes(sweep.format))) {}
 
-  std::span<const Stretch> All() const { return stretches_.All(); }
-
-  void Add(std::uint32_t magnitude) {
-    bits_.push_back(magnitude);
-    if (bits_.size() == kChunk) {
-      Check();
+  // Every stride-th magnitude: those of the places begin … end in their order. The index of each,
+  // for its random bits, is its place.
+  SweepResult CheckPlaces(std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t place = begin; place < end; place += kChunk) {
+      values_.resize(std::min<std::uint64_t>(kChunk, end - place));
+      auto bits = static_cast<std::uint32_t>(place * sweep_.stride) | sign_;
+      for (float& value : values_) {
+        value = std::bit_cast<float>(bits);
+        bits += sweep_.stride;
+      }
+      CheckChunk(place);
     }
+    return result_;
   }
 
-  SweepResult Finish() {
-    Check();
+  // The first of each stretch and the last before it.
+  SweepResult CheckEnds() {
+    std::vector<float> ends;
+    for (const Stretch& stretch : stretches_.All()) {
+      if (stretch.first > 0) {
+        ends.push_back(std::bit_cast<float>((stretch.first - 1) | sign_));
+      }
+      ends.push_back(std::bit_cast<float>(stretch.first | sign_));
+    }
+    for (std::size_t i = 0; i < ends.size(); i += kChunk) {
+      const auto chunk = std::span(ends).subspan(i, std::min(kChunk, ends.size() - i));
+      values_.assign(chunk.begin(), chunk.end());
+      CheckChunk(i);
+    }
     return result_;
   }
 
  private:
-  static constexpr std::size_t kChunk = std::size_t{1} << 14;
-
-  void Check() {
-    values_.resize(bits_.size());
-    codes_.resize(bits_.size());
-    for (std::size_t i = 0; i < bits_.size(); ++i) {
-      values_[i] = std::bit_cast<float>(bits_[i] | sign_);
+  void CheckChunk(std::uint64_t first_index) {
+    codes_.resize(values_.size() * code_bytes_);
+    Conversion conversion = sweep_.conversion;
+    conversion.first_index = first_index;
+    encoder_(values_, {sweep_.format, codes_}, conversion, 1);
+    const std::span<const Stretch> all = stretches_.All();
+    auto next = std::ranges::upper_bound(all, MagnitudeBits(values_[0]), {}, &Stretch::first);
+    for (std::size_t i = 0; i < values_.size(); ++next) {
+      const std::size_t end = next == all.end() ? values_.size() : FirstFrom(i, next->first);
+      CheckStretch(*(next - 1), i, end, first_index);
+      i = end;
     }
-    encoder_(values_, sweep_.format, sweep_.conversion, result_.checked, codes_);
-    for (std::size_t i = 0; i < bits_.size(); ++i) {
-      const std::uint32_t expected = Expected(bits_[i], result_.checked + i);
-      const std::uint32_t code = codes_[i];
-      const bool right = expected == kAnyNan ? code < table_.is_nan.size() && table_.is_nan[code]
-                                             : code == expected;
-      if (!right) {
-        Report(bits_[i] | sign_, code, expected);
+    result_.checked += values_.size();
+  }
+
+  // The first of the chunk's values, from i on, whose magnitude is that or more.
+  std::size_t FirstFrom(std::size_t i, std::uint32_t magnitude) const {
+    const auto found =
+        std::ranges::lower_bound(std::span(values_).subspan(i), magnitude, {}, MagnitudeBits);
+    return i + static_cast<std::size_t>(found - std::span(values_).subspan(i).begin());
+  }
+
+  // Values begin … end of the chunk, which lie in the stretch.
+  void CheckStretch(const Stretch& stretch, std::size_t begin, std::size_t end,
+                    std::uint64_t first_index) {
+    if (begin == end ||
+        (stretch.step == 0 && AreAlike(begin, end) && IsRight(CodeAt(begin), stretch.code))) {
+      return;
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::uint32_t expected =
+          stretch.step == 0 ? stretch.code
+                            : ByChance(stretch, MagnitudeBits(values_[i]),
+                                       RandomBits(sweep_.conversion.seed, first_index + i));
+      if (!IsRight(CodeAt(i), expected)) {
+        Report(values_[i], CodeAt(i), expected);
       }
     }
-    result_.checked += bits_.size();
-    bits_.clear();
   }
 
-  // Inputs mostly follow the one before.
-  std::uint32_t Expected(std::uint32_t bits, std::uint64_t index) {
-    const std::span<const Stretch> all = stretches_.All();
-    if (bits < all[at_].first) {
-      at_ = 0;
-    }
-    while (at_ + 1 < all.size() && all[at_ + 1].first <= bits) {
-      ++at_;
-    }
-    const Stretch& stretch = all[at_];
-    return stretch.step == 0 ? stretch.code
-                             : ByChance(stretch, bits, RandomBits(sweep_.conversion.seed, index));
+  // Codes begin … end are one and the same: each is the one after it.
+  bool AreAlike(std::size_t begin, std::size_t end) const {
+    const std::byte* const first = codes_.data() + begin * code_bytes_;
+    return std::memcmp(first, first + code_bytes_, (end - begin - 1) * code_bytes_) == 0;
   }
 
-  void Report(std::uint32_t bits, std::uint32_t code, std::uint32_t expected) {
+  std::uint32_t CodeAt(std::size_t i) const {
+    return code_bytes_ == 1 ? std::to_integer<std::uint32_t>(codes_[i])
+                            : std::to_integer<std::uint32_t>(codes_[2 * i]) |
+                                  std::to_integer<std::uint32_t>(codes_[2 * i + 1]) << 8;
+  }
+
+  bool IsRight(std::uint32_t code, std::uint32_t expected) const {
+    return expected == kAnyNan ? code < table_.is_nan.size() && table_.is_nan[code]
+                               : code == expected;
+  }
+
+  void Report(float value, std::uint32_t code, std::uint32_t expected) {
     if (result_.wrong++ == 0) {
       char text[64];
-      std::snprintf(text, sizeof text, "%08x -> %x, expected %x", bits, code, expected);
+      std::snprintf(text, sizeof text, "%08x -> %x, expected %x",
+                    std::bit_cast<std::uint32_t>(value), code, expected);
       result_.first_wrong = text;
     }
   }
@@ -207,30 +278,13 @@ class Checker {
   const ValueTable& table_;
   const Sweep& sweep_;
   const Encoder encoder_;
+  const Stretches& stretches_;
   const std::uint32_t sign_;
-  const Stretches stretches_;
-  std::vector<std::uint32_t> bits_;
+  const std::size_t code_bytes_;
   std::vector<float> values_;
-  std::vector<std::uint32_t> codes_;
-  std::size_t at_ = 0;
+  std::vector<std::byte> codes_;
   SweepResult result_;
 };
-
-SweepResult SweepSign(const ValueTable& table, const Sweep& sweep, Encoder encoder, bool negative) {
-  Checker checker(table, sweep, encoder, negative);
-  if (sweep.stride > 1) {
-    for (const Stretch& stretch : checker.All()) {
-      if (stretch.first > 0) {
-        checker.Add(stretch.first - 1);
-      }
-      checker.Add(stretch.first);
-    }
-  }
-  for (std::uint64_t bits = 0; bits < kSign; bits += sweep.stride) {
-    checker.Add(static_cast<std::uint32_t>(bits));
-  }
-  return checker.Finish();
-}
 
 }  // namespace
 
@@ -265,12 +319,21 @@ ValueTable ReadValueTable(const std::string& file) {
 }
 
 SweepResult SweepFloat32(const ValueTable& table, const Sweep& sweep, Encoder encoder) {
-  SweepResult result = SweepSign(table, sweep, encoder, false);
-  const SweepResult negative = SweepSign(table, sweep, encoder, true);
-  result.checked += negative.checked;
-  result.wrong += negative.wrong;
-  if (result.first_wrong.empty()) {
-    result.first_wrong = negative.first_wrong;
+  const std::uint64_t places = (std::uint64_t{kSign} + sweep.stride - 1) / sweep.stride;
+  SweepResult result;
+  std::mutex result_mutex;
+  const auto merge = [&](const SweepResult& part) {
+    const std::scoped_lock lock(result_mutex);
+    Merge(part, result);
+  };
+  for (const bool negative : {false, true}) {
+    const Stretches stretches(table, sweep.conversion, negative);
+    if (sweep.stride > 1) {
+      merge(Checker(table, sweep, encoder, stretches).CheckEnds());
+    }
+    ForRanges(places, kChunk, sweep.threads, [&](std::uint64_t begin, std::uint64_t end) {
+      merge(Checker(table, sweep, encoder, stretches).CheckPlaces(begin, end));
+    });
   }
   return result;
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "fourpiles/number_format.h"
+#include "fourpiles/arrays.h"
 
 namespace fourpiles::exhaustive {
 
@@ -31,15 +31,15 @@ struct ValueTable {
 // From decode_{file}.csv, formats with a sign; empty when it cannot be read.
 ValueTable ReadValueTable(const std::string& file);
 
-// What is checked: code i is that of values[i], the element first_index + i.
-using Encoder = void (*)(std::span<const float> values, const NumberFormat& format,
-                         const Conversion& conversion, std::uint64_t first_index,
-                         std::span<std::uint32_t> codes);
+// What is checked: EncodeArray, or whatever is called as it is.
+using Encoder = void (*)(std::span<const float> values, Codes codes, const Conversion& conversion,
+                         int threads);
 
 struct Sweep {
-  NumberFormat format;    // handed to the encoder
+  NumberFormat format;    // handed to the encoder; at most 16 bits
   Conversion conversion;  // subnormals kept
   std::uint32_t stride = 1;
+  int threads = 1;  // of the sweep: each hands its own inputs to the encoder
 };
 
 struct SweepResult {
@@ -48,7 +48,8 @@ struct SweepResult {
   std::string first_wrong = {};  // "43e80001 -> 7f, expected 7e"
 };
 
-// Every stride-th float32 of either sign, NaNs too, and the ends of all stretches.
+// Every stride-th float32 of either sign, NaNs too, and the ends of all stretches. `first_wrong` is
+// the smallest magnitude of a thread's.
 SweepResult SweepFloat32(const ValueTable& table, const Sweep& sweep, Encoder encoder);
 
 }  // namespace fourpiles::exhaustive
