@@ -1,6 +1,7 @@
 #include "bench/conversion_peers.h"
 
-#include <cmath>
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 
 #include <Eigen/Core>
@@ -20,48 +21,55 @@ void Cast(const From* from, To* to, std::size_t count) {
 
 }  // namespace
 
-// kLoads vectors read for kStores written, again and again.
-template <int kLoads, int kStores>
+// kLoads vectors read for kStores written, again and again, and then what is left of either side.
+template <std::size_t kLoads, std::size_t kStores>
 __attribute__((target("avx2"))) void LoadAndStoreUnits(std::span<const std::byte> from,
                                                        std::span<std::byte> to, bool streams) {
-  const auto* load = reinterpret_cast<const __m256i*>(from.data());
-  auto* store = reinterpret_cast<__m256i*>(to.data());
-  const std::size_t units = from.size() / sizeof(__m256i) / kLoads;
+  const auto* const load = reinterpret_cast<const __m256i*>(from.data());
+  auto* const store = reinterpret_cast<__m256i*>(to.data());
+  const std::size_t loads = from.size() / sizeof(__m256i);
+  const std::size_t stores = to.size() / sizeof(__m256i);
+  const std::size_t units = std::min(loads / kLoads, stores / kStores);
   __m256i mixed = _mm256_setzero_si256();
-  for (std::size_t unit = 0; unit < units; ++unit, load += kLoads, store += kStores) {
+  const auto write = [&](std::size_t at) __attribute__((target("avx2"))) {
+    if (streams) {
+      _mm256_stream_si256(store + at, mixed);
+    } else {
+      _mm256_storeu_si256(store + at, mixed);
+    }
+  };
+  for (std::size_t unit = 0; unit < units; ++unit) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kLoads; ++i) {
-      mixed = _mm256_xor_si256(mixed, _mm256_loadu_si256(load + i));
+    for (std::size_t i = 0; i < kLoads; ++i) {
+      mixed = _mm256_xor_si256(mixed, _mm256_loadu_si256(load + unit * kLoads + i));
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < kStores; ++i) {
-      if (streams) {
-        _mm256_stream_si256(store + i, mixed);
-      } else {
-        _mm256_storeu_si256(store + i, mixed);
-      }
+    for (std::size_t i = 0; i < kStores; ++i) {
+      write(unit * kStores + i);
     }
+  }
+  for (std::size_t i = units * kLoads; i < loads; ++i) {
+    mixed = _mm256_xor_si256(mixed, _mm256_loadu_si256(load + i));
+  }
+  for (std::size_t i = units * kStores; i < stores; ++i) {
+    write(i);
   }
   _mm_sfence();
 }
 
 void LoadAndStore(std::span<const std::byte> from, std::span<std::byte> to, bool streams) {
   const double ratio = static_cast<double>(from.size()) / static_cast<double>(to.size());
-  const auto near = [&](double wanted) { return std::abs(ratio / wanted - 1) < 0.01; };
-  if (near(1)) {
-    LoadAndStoreUnits<4, 4>(from, to, streams);
-  } else if (near(2)) {
+  if (ratio > 6) {
+    LoadAndStoreUnits<7, 1>(from, to, streams);
+  } else if (ratio > 3) {
+    LoadAndStoreUnits<4, 1>(from, to, streams);
+  } else if (ratio > 1.5) {
     LoadAndStoreUnits<8, 4>(from, to, streams);
-  } else if (near(0.5)) {
+  } else if (ratio > 0.75) {
+    LoadAndStoreUnits<4, 4>(from, to, streams);
+  } else if (ratio > 0.35) {
     LoadAndStoreUnits<4, 8>(from, to, streams);
-  } else if (ratio > 1) {
-    // Blocks are 4 to 8 times smaller; the floor writes whole vectors, as few as that is.
-    if (ratio < 6) {
-      LoadAndStoreUnits<4, 1>(from, to, streams);
-    } else {
-      LoadAndStoreUnits<8, 1>(from, to, streams);
-    }
-  } else if (ratio > 1 / 6.0) {
+  } else if (ratio > 1.0 / 6) {
     LoadAndStoreUnits<1, 4>(from, to, streams);
   } else {
     LoadAndStoreUnits<1, 7>(from, to, streams);
@@ -98,13 +106,21 @@ void BfloatToFloatEigen(std::span<const std::uint16_t> from, std::span<float> to
   Cast(reinterpret_cast<const Eigen::bfloat16*>(from.data()), to.data(), from.size());
 }
 
+bool HasInstructions() {
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
+}
+
 PythonPeers::PythonPeers(const std::string& script) {
   int to_child[2] = {};
   int from_child[2] = {};
   if (pipe(to_child) != 0 || pipe(from_child) != 0) {
     return;
   }
+  std::signal(SIGPIPE, SIG_IGN);  // no Python, no peers
   process_ = fork();
+  if (process_ < 0) {
+    return;
+  }
   if (process_ == 0) {
     dup2(to_child[0], STDIN_FILENO);
     dup2(from_child[1], STDOUT_FILENO);
@@ -122,7 +138,9 @@ PythonPeers::PythonPeers(const std::string& script) {
 PythonPeers::~PythonPeers() {
   close(to_);
   close(from_);
-  waitpid(process_, nullptr, 0);
+  if (process_ > 0) {
+    waitpid(process_, nullptr, 0);
+  }
 }
 
 std::string PythonPeers::Ask(const std::string& line) {

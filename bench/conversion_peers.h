@@ -11,6 +11,9 @@
 
 namespace fourpiles::bench {
 
+// Whether this processor can run what stands below.
+bool HasInstructions();
+
 // Reads all of `from` and writes all of `to`, by AVX2 vectors, past the caches where `streams`.
 void LoadAndStore(std::span<const std::byte> from, std::span<std::byte> to, bool streams);
 

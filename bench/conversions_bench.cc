@@ -79,6 +79,12 @@ Candidate Run(std::string name, std::function<void()> work) {
           }};
 }
 
+void Must(const Result<void>& done) {
+  if (!done) {
+    std::abort();
+  }
+}
+
 double Median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
@@ -143,7 +149,7 @@ class Arena {
 
   std::span<float> Floats() { return floats_.As<float>(setting_.elements); }
   std::span<std::uint16_t> Halves() { return codes_.As<std::uint16_t>(setting_.elements); }
-  Span Threads() const { return {.threads = setting_.threads}; }
+  int Threads() const { return setting_.threads; }
 
   // A case with the floor and memcpy of its bytes.
   Case Begin(std::string name, std::size_t bytes_in, std::size_t bytes_out, bool widens) {
@@ -235,14 +241,13 @@ class Arena {
     tensor.shape = {static_cast<std::int64_t>(setting_.elements) / columns, columns};
     const auto bytes = static_cast<std::size_t>(StorageBytes(tensor.shape, tensor.format));
     Case encode = Begin(title, setting_.elements * 4, bytes, false);
-    encode.candidates.push_back(Run("**fourpiles**", [&] {
-      static_cast<void>(EncodeBlocks(Floats(), {}, tensor, Threads()));
-    }));
+    encode.candidates.push_back(
+        Run("**fourpiles**", [&] { Must(EncodeBlocks(Floats(), {}, tensor, Threads())); }));
     Measure(encode, setting_);
     const std::vector<float> values(Floats().begin(), Floats().end());
     Case decode = Begin(title + ", decoded", bytes, setting_.elements * 4, true);
     decode.candidates.push_back(
-        Run("**fourpiles**", [&] { DecodeBlocks(tensor, Floats(), Threads()); }));
+        Run("**fourpiles**", [&] { Must(DecodeBlocks(tensor, Floats(), Threads())); }));
     Measure(decode, setting_);
     std::ranges::copy(values, Floats().begin());
   }
@@ -340,6 +345,10 @@ Setting Sized(Setting setting, std::size_t bytes, int threads) {
 
 int main(int count, char** arguments) {
   namespace bench = fourpiles::bench;
+  if (!bench::HasInstructions()) {
+    fmt::print("the floor is measured with AVX2, which this processor does not have\n");
+    return 0;
+  }
   const bench::Setting setting =
       bench::SettingOf(std::span(arguments, static_cast<std::size_t>(count)));
   bench::PythonPeers python(FOURPILES_BENCH_FOLDER "/conversion_peers.py");

@@ -1,8 +1,11 @@
 #pragma once
 
-// Number formats over arrays, at the speed of memory: the same bits as Encode, Decode and the block
-// formats give one by one, on every processor, for any number of threads, whatever the processor's
-// rounding mode and flush bits are. Nothing is allocated but what a BlockTensor grows to.
+// Number formats over arrays: the same bits as Encode, Decode and the block formats give one by
+// one, on every processor, for any number of threads, whatever the processor's rounding mode and
+// flush bits are. docs/PERFORMANCE.md says how fast each is. Of stochastic rounding, element i of
+// an array has the place conversion.first_index + i.
+//
+// Arrays whose sizes do not match are a mistake in the calling program: std::logic_error is thrown.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,38 +17,30 @@
 
 namespace fourpiles {
 
-// How an array is worked through. Neither changes what comes out, but for stochastic rounding,
-// which depends on an element's place in the whole.
-struct Span {
-  int threads = 1;
-  std::uint64_t first_index = 0;  // of the first element, where the array is part of a larger one
-};
-
 // Codes in memory: a byte each up to 8 bits, two up to 16, four up to 32, else eight, in the
 // processor's byte order. Smaller ones are not packed: PackCodes does that.
 int CodeBytes(const NumberFormat& format);
 
 struct ConstCodes {
-  const NumberFormat& format;
-  std::span<const std::byte> bytes;
+  NumberFormat format;
+  std::span<const std::byte> bytes;  // of an array of codes: std::as_bytes(std::span(codes))
 };
 struct Codes {
-  const NumberFormat& format;
-  std::span<std::byte> bytes;
+  NumberFormat format;
+  std::span<std::byte> bytes;  // std::as_writable_bytes(std::span(codes))
 };
 
 // values[i] → code i. codes.bytes holds values.size() codes.
 void EncodeArray(std::span<const float> values, Codes codes, const Conversion& conversion = {},
-                 const Span& span = {});
+                 int threads = 1);
 
 // Code i → values[i]; rounded to nearest-even where float32 does not hold it.
-void DecodeArray(ConstCodes codes, std::span<float> values, const Span& span = {});
+void DecodeArray(ConstCodes codes, std::span<float> values, int threads = 1);
 
 // Any format to any other, with one rounding: float16 to float8_e4m3fn, float8_e5m2 to bfloat16.
 // Both hold as many codes. `from` and `to` may be the same memory where the codes have the same
 // size.
-void ConvertArray(ConstCodes from, Codes to, const Conversion& conversion = {},
-                  const Span& span = {});
+void ConvertArray(ConstCodes from, Codes to, const Conversion& conversion = {}, int threads = 1);
 
 // What a rounding did to an array. Counts are of elements.
 struct RoundingStatistics {
@@ -75,27 +70,32 @@ double SignalToNoise(const RoundingStatistics& statistics);
 // many values, or none where only the statistics are wanted; it may be `values` itself.
 RoundingStatistics RoundArray(std::span<const float> values, const NumberFormat& format,
                               const Conversion& conversion, std::span<float> rounded,
-                              const Span& span = {});
+                              int threads = 1);
 
 // The same without counting.
 void RoundTripArray(std::span<const float> values, const NumberFormat& format,
-                    const Conversion& conversion, std::span<float> rounded, const Span& span = {});
+                    const Conversion& conversion, std::span<float> rounded, int threads = 1);
 
-// Codes of 4 or 6 bits, one a byte, to and from their packed form: see BlockTensor.
+// Codes of 4 or 6 bits, one a byte, to and from their packed form: see BlockTensor. `packed` has
+// PackedBytes of as many codes.
 enum class NibbleOrder { kLowFirst, kHighFirst };
+std::size_t PackedBytes(std::size_t codes, int bits);
 void PackCodes(std::span<const std::byte> codes, int bits, std::span<std::byte> packed,
                NibbleOrder order = NibbleOrder::kLowFirst);
 void UnpackCodes(std::span<const std::byte> packed, int bits, std::span<std::byte> codes,
                  NibbleOrder order = NibbleOrder::kLowFirst);
 
-// A tensor into a block format. `tensor` is given its format and shape and grows as needed, so that
+// A tensor into a block format. `tensor` has its format and shape set and grows as needed, so that
 // one that is used again costs no fresh memory. The conversion's rounding and subnormals are those
-// of the elements; they saturate. Error: rows that are no whole blocks, where the format has no
-// short ones (ggml); a ggml type that can only be decoded.
-Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
-                          BlockTensor& tensor, const Span& span = {});
+// of the elements; they saturate. Error: a shape that is not that of the values; rows that are no
+// whole blocks, where the format has no short ones (ggml); a ggml type that can only be decoded; a
+// rounding or flushing that the format does not have (tables, ggml).
+[[nodiscard]] Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
+                                        BlockTensor& tensor, int threads = 1);
 
-// And back: shape.rows × shape.columns values.
-void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span& span = {});
+// And back: shape.rows × shape.columns values. Error: a shape that is not that of the values,
+// arrays of other sizes than the shape asks for.
+[[nodiscard]] Result<void> DecodeBlocks(const BlockTensor& tensor, std::span<float> values,
+                                        int threads = 1);
 
 }  // namespace fourpiles

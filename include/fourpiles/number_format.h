@@ -79,6 +79,7 @@ struct Conversion {
   // 2011) with the counter i ÷ 4 and the seed as key; it moves away from zero where that word and
   // the first 32 bits cut off carry.
   std::uint64_t seed = 0;
+  std::uint64_t first_index = 0;  // added to it, where an array is part of a larger one
 };
 
 // The conversion that rounds to nearest-even and treats finite values and infinities alike.

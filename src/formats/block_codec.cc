@@ -1,8 +1,11 @@
 #include "formats/block_codec.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "formats/block_codebook.h"
 #include "formats/block_integer.h"
 #include "formats/block_layout.h"
@@ -14,52 +17,129 @@
 namespace fourpiles {
 namespace {
 
+tl::unexpected<Error> WrongTensor(const BlockTensor& tensor, std::string found,
+                                  std::string expected) {
+  const std::string_view name = tensor.format.name;
+  return WrongUsage({.where = name.empty() ? "block tensor" : std::string(name),
+                     .found = std::move(found),
+                     .expected = std::move(expected)});
+}
+
+// A record as FindBlockFormat gives it: the arrays and the kernels are laid out by its numbers.
+bool IsOneOfOurs(const BlockFormat& format) {
+  const auto row = std::ranges::find(BlockFormats(), format.name, &BlockFormat::name);
+  if (row == BlockFormats().end() || row->kind != format.kind || row->element != format.element ||
+      row->element_bits != format.element_bits || row->block_bits != format.block_bits) {
+    return false;
+  }
+  const bool may_choose_block =
+      format.kind == BlockKind::kCodeBook || format.kind == BlockKind::kInteger;
+  const bool is_whole = format.granularity != Granularity::kGroup;
+  return may_choose_block ? (is_whole ? format.block_elements == 0 : format.block_elements > 0)
+                          : format.block_elements == row->block_elements;
+}
+
+struct ArraySizes {
+  std::size_t codes = 0;
+  std::size_t scales = 0;
+  std::size_t zero_points = 0;
+  std::size_t scale_scales = 0;
+};
+
+ArraySizes ArraySizesOf(const BlockTensor& tensor) {
+  const BlockFormat& format = tensor.format;
+  if (format.kind == BlockKind::kGgml) {
+    return {.codes = static_cast<std::size_t>(StorageBytes(tensor.shape, format))};
+  }
+  const auto scales = static_cast<std::size_t>(ScaleCount(tensor.shape, format));
+  const Checked elements = Checked(tensor.shape.rows) * tensor.shape.columns;
+  const std::size_t groups = (scales + kScalesPerGroup - 1) / kScalesPerGroup;
+  return {.codes = static_cast<std::size_t>(StorageBytes(elements, format.element_bits).value()),
+          .scales = scales * static_cast<std::size_t>(ScaleBytes(format)),
+          .zero_points = format.asymmetric ? scales : 0,
+          .scale_scales = format.double_quantized ? groups : 0};
+}
+
 // Whole blocks, rounded as ggml does.
 Result<void> EncodeGgml(std::span<const float> values, BlockTensor& tensor) {
   const std::string_view type = GgmlTypeOf(tensor.format);
   if (!CanEncodeGgml(type)) {
-    return WrongUsage({.where = std::string(tensor.format.name),
-                       .found = "a type of ggml that is found by a search, not a formula",
-                       .expected = "it can be decoded only"});
-  }
-  if (tensor.shape.columns % tensor.format.block_elements != 0) {
-    return WrongUsage(
-        {.where = std::string(tensor.format.name),
-         .found = "rows of " + std::to_string(tensor.shape.columns) + " elements",
-         .expected = "whole blocks of " + std::to_string(tensor.format.block_elements)});
+    return WrongTensor(tensor, "a type whose encoding ggml searches for",
+                       "one whose encoding is a formula; this one is decoded only");
   }
   EncodeGgmlBlocks(*FindGgmlCodec(type), values, tensor.codes);
   return {};
 }
 
-Result<void> CheckRounding(const Conversion& conversion, const BlockFormat& format) {
-  if (format.kind != BlockKind::kCodeBook || conversion.rounding == RoundingMode::kNearestEven) {
-    return {};
-  }
-  return WrongUsage({.where = std::string(format.name),
-                     .found = "rounding \"" + std::string(Name(conversion.rounding)) + "\"",
-                     .expected = "a table of values has \"nearest-even\" only"});
-}
-
 }  // namespace
 
-void ResizeArrays(BlockTensor& tensor) {
-  const BlockFormat& format = tensor.format;
-  if (format.kind == BlockKind::kGgml) {
-    tensor.codes.resize(static_cast<std::size_t>(StorageBytes(tensor.shape, format)));
-    return;
+Result<void> CheckShape(const BlockTensor& tensor, std::size_t values) {
+  if (!IsOneOfOurs(tensor.format)) {
+    return WrongTensor(tensor, "a record that no block format has",
+                       "expected one that FindBlockFormat returned, as it was");
   }
-  const auto scales = static_cast<std::size_t>(ScaleCount(tensor.shape, format));
-  const Checked elements = Checked(tensor.shape.rows) * tensor.shape.columns;
-  tensor.codes.resize(
-      static_cast<std::size_t>(StorageBytes(elements, format.element_bits).value()));
+  const auto [rows, columns] = tensor.shape;
+  const Checked elements = Checked(rows) * columns;
+  if (rows < 0 || columns < 0 || !elements.ok() ||
+      static_cast<std::uint64_t>(elements.value()) != values) {
+    return WrongTensor(tensor,
+                       "a shape of " + std::to_string(rows) + " × " + std::to_string(columns) +
+                           " for " + std::to_string(values) + " values",
+                       "rows × columns is how many there are");
+  }
+  if (tensor.format.kind == BlockKind::kGgml && columns % tensor.format.block_elements != 0) {
+    return WrongTensor(tensor, "rows of " + std::to_string(columns) + " elements",
+                       "whole blocks of " + std::to_string(tensor.format.block_elements));
+  }
+  return {};
+}
+
+Result<void> CheckConversion(const Conversion& conversion, const BlockFormat& format) {
+  const bool is_table = format.kind == BlockKind::kCodeBook;
+  if (!is_table && format.kind != BlockKind::kGgml) {
+    return {};
+  }
+  const std::string who = is_table ? "a table of values" : "a type of ggml";
+  const auto refuse = [&](std::string_view what, std::string_view found, std::string_view only) {
+    return WrongUsage({.where = std::string(format.name),
+                       .found = std::string(what) + " \"" + std::string(found) + "\"",
+                       .expected = who + " has \"" + std::string(only) + "\" only"});
+  };
+  if (conversion.rounding != RoundingMode::kNearestEven) {
+    return refuse("rounding", Name(conversion.rounding), Name(RoundingMode::kNearestEven));
+  }
+  const bool flushes_input = is_table && conversion.subnormals == Subnormals::kFlushedOnInput;
+  if (conversion.subnormals != Subnormals::kKept && !flushes_input) {
+    return refuse("subnormals", Name(conversion.subnormals), Name(Subnormals::kKept));
+  }
+  return {};
+}
+
+Result<void> CheckArrays(const BlockTensor& tensor) {
+  const ArraySizes sizes = ArraySizesOf(tensor);
+  const auto check = [&](std::string_view what, std::size_t size,
+                         std::size_t wanted) -> Result<void> {
+    if (size == wanted) {
+      return {};
+    }
+    return WrongTensor(tensor, std::to_string(size) + " " + std::string(what),
+                       std::to_string(wanted) + " for its shape");
+  };
+  TRY_VOID(check("bytes of codes", tensor.codes.size(), sizes.codes));
+  TRY_VOID(check("bytes of scales", tensor.scales.size(), sizes.scales));
+  TRY_VOID(check("zero points", tensor.zero_points.size(), sizes.zero_points));
+  return check("scales of scales", tensor.scale_scales.size(), sizes.scale_scales);
+}
+
+void ResizeArrays(BlockTensor& tensor) {
+  const ArraySizes sizes = ArraySizesOf(tensor);
+  tensor.codes.resize(sizes.codes);
   if (!tensor.codes.empty()) {
     tensor.codes.back() = std::byte{0};  // the bits behind the last code
   }
-  tensor.scales.resize(scales * static_cast<std::size_t>(ScaleBytes(format)));
-  tensor.zero_points.resize(format.asymmetric ? scales : 0);
-  tensor.scale_scales.resize(
-      format.double_quantized ? (scales + kScalesPerGroup - 1) / kScalesPerGroup : 0);
+  tensor.scales.resize(sizes.scales);
+  tensor.zero_points.resize(sizes.zero_points);
+  tensor.scale_scales.resize(sizes.scale_scales);
   tensor.tensor_scale = 1;
   tensor.scale_offset = 0;
 }
@@ -67,7 +147,7 @@ void ResizeArrays(BlockTensor& tensor) {
 Result<void> EncodeTensor(std::span<const float> values, const Conversion& conversion,
                           BlockTensor& tensor) {
   CHECK(values.size() == static_cast<std::size_t>(tensor.shape.rows * tensor.shape.columns));
-  if (auto checked = CheckRounding(conversion, tensor.format); !checked) {
+  if (auto checked = CheckConversion(conversion, tensor.format); !checked) {
     return checked;
   }
   ResizeArrays(tensor);

@@ -12,13 +12,23 @@
 
 namespace fourpiles {
 
+// Whether a tensor's record is one of ours and its shape holds so many values, in whole blocks
+// where the format has no short ones. What follows takes that for granted.
+Result<void> CheckShape(const BlockTensor& tensor, std::size_t values);
+
+// Whether the arrays of a tensor have the sizes that its shape and format ask for.
+Result<void> CheckArrays(const BlockTensor& tensor);
+
+// Whether the format can round so: tables and ggml's types have a rounding of their own.
+Result<void> CheckConversion(const Conversion& conversion, const BlockFormat& format);
+
 // Gives the arrays of a tensor the sizes that its shape and format ask for. What was in them is
 // lost, their memory is not.
 void ResizeArrays(BlockTensor& tensor);
 
 // Fills the arrays of a tensor whose shape and format are set from its rows × columns values. The
 // conversion's rounding, subnormals and seed are those of the elements; they saturate. Error:
-// bitsandbytes' tables in another rounding than to nearest; ggml's blocks, see ggml_blocks.h.
+// CheckConversion's; a type of ggml that can only be decoded.
 Result<void> EncodeTensor(std::span<const float> values, const Conversion& conversion,
                           BlockTensor& tensor);
 

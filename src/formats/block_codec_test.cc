@@ -129,9 +129,9 @@ TEST(BlockCodec, NamesWhatItCannotEncode) {
   BlockTensor tensor = {.format = FindBlockFormat("q4_k").value(), .shape = {1, 256}};
   const Result<void> searched = EncodeTensor(std::vector<float>(256), {}, tensor);
   ASSERT_FALSE(searched);
-  EXPECT_EQ(searched.error().text.found, "a type of ggml that is found by a search, not a formula");
+  EXPECT_EQ(searched.error().text.found, "a type whose encoding ggml searches for");
   tensor = {.format = FindBlockFormat("q4_0").value(), .shape = {2, 33}};
-  const Result<void> short_block = EncodeTensor(std::vector<float>(66), {}, tensor);
+  const Result<void> short_block = CheckShape(tensor, 66);
   ASSERT_FALSE(short_block);
   EXPECT_EQ(short_block.error().text.found, "rows of 33 elements");
   EXPECT_EQ(short_block.error().text.expected, "whole blocks of 32");

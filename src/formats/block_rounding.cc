@@ -24,18 +24,6 @@ float InFloat32(const TypedNumber& number) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(Encode(number.AsReal(), float32).code));
 }
 
-Result<void> CheckConversion(const Conversion& conversion, const BlockFormat& format) {
-  const bool rounds = conversion.rounding != RoundingMode::kNearestEven;
-  if (format.kind != BlockKind::kGgml || (!rounds && conversion.subnormals == Subnormals::kKept)) {
-    return {};
-  }
-  return WrongUsage(
-      {.where = std::string(format.name),
-       .found = rounds ? "rounding \"" + std::string(Name(conversion.rounding)) + "\""
-                       : "subnormals \"" + std::string(Name(conversion.subnormals)) + "\"",
-       .expected = "a type of ggml is rounded as ggml does"});
-}
-
 // A value, and its place in the tensor.
 struct Input {
   float value = 0;

@@ -132,7 +132,8 @@ bool MovesAway(const Split& split, bool negative, const Conversion& conversion,
     case RoundingMode::kStochastic:
       break;
   }
-  const std::uint64_t sum = std::uint64_t{split.fraction} + RandomBits(conversion.seed, index);
+  const std::uint64_t sum =
+      std::uint64_t{split.fraction} + RandomBits(conversion.seed, conversion.first_index + index);
   return sum >> 32 != 0;
 }
 

@@ -13,8 +13,9 @@ namespace fourpiles {
 
 // Sums are made and stochastic rounding's random words are laid out by blocks of so many elements.
 inline constexpr std::size_t kSumBlock = 65536;
-// Random words that a kernel may read past those it needs.
-inline constexpr std::size_t kRandomPadding = 64;
+// An output this large is not read again from the caches: it is written past them, which saves
+// reading its lines first.
+inline constexpr std::size_t kStreamedBytes = std::size_t{4} << 20;
 
 // Whether the processor has an instruction set that the kernels are made for; else none may be
 // called.

@@ -16,11 +16,7 @@ namespace fourpiles {
 namespace {
 
 // Values that stand in the first-level cache between two kernels.
-constexpr std::size_t kPiece = 2048;
-
-// An output this large is not read again from the caches: it is written past them, which saves
-// reading the lines first.
-constexpr std::size_t kStreamedBytes = std::size_t{4} << 20;
+constexpr std::size_t kPieceValues = 2048;
 
 bool HasKernels(const NumberFormat& format) {
   return HasPlan(format) && HasVectors();
@@ -30,57 +26,118 @@ std::size_t CodeSize(const NumberFormat& format) {
   return static_cast<std::size_t>(CodeBytes(format));
 }
 
-// Calls step(begin, count, random) over a range, in pieces where there are random words to make.
-template <class Step>
-void ForPieces(std::size_t begin, std::size_t end, const RandomWords* words, const Step& step) {
-  if (words == nullptr) {
-    step(begin, end - begin, nullptr);
-    return;
-  }
-  std::array<std::uint32_t, kPiece + kRandomPadding> random = {};
-  for (std::size_t i = begin; i < end; i += kPiece) {
-    const std::size_t count = std::min(kPiece, end - i);
-    FillRandom({.seed = words->seed, .first = words->first + i}, random.data(), count);
-    step(i, count, random.data());
-  }
-}
+// The random words of pieces of an array, where its rounding needs any.
+class PieceRandom {
+ public:
+  PieceRandom(const EncodePlan& plan, const Conversion& conversion)
+      : seed_(conversion.seed), first_(conversion.first_index), needed_(plan.stochastic) {}
 
-// The random words of an array, where its plan needs any.
-struct MaybeRandom {
-  RandomWords words;
-  bool needed = false;
-  const RandomWords* Get() const { return needed ? &words : nullptr; }
+  bool IsNeeded() const { return needed_; }
+  // Those of elements from `begin` on, at most kPieceValues; nullptr where none are needed.
+  const std::uint32_t* Words(std::size_t begin, std::size_t count) {
+    if (!needed_) {
+      return nullptr;
+    }
+    FillRandom({.seed = seed_, .first = first_ + begin}, words_.data(), count);
+    return words_.data();
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t first_;
+  bool needed_;
+  std::array<std::uint32_t, kPieceValues> words_;
 };
 
-MaybeRandom RandomOf(const EncodePlan& plan, const Conversion& conversion, const Span& span) {
-  return {.words = {.seed = conversion.seed, .first = span.first_index}, .needed = plan.stochastic};
+// Calls step(begin, count, random) over a range: at once, or in pieces where random words are made.
+template <class Step>
+void ForPieces(std::size_t begin, std::size_t end, PieceRandom& random, const Step& step) {
+  const std::size_t most = random.IsNeeded() ? kPieceValues : end - begin;
+  for (std::size_t i = begin; i < end; i += most) {
+    const std::size_t count = std::min(most, end - i);
+    step(i, count, random.Words(i, count));
+  }
 }
 
-// Codes that float32 holds exactly and the kernels know, through float32 in pieces.
-void ConvertPieces(ConstCodes from, Codes to, const EncodePlan& encode, const MaybeRandom& random,
-                   std::size_t begin, std::size_t end) {
-  const DecodePlan decode = PlanDecode(from.format);
-  const std::size_t from_size = CodeSize(from.format);
-  const std::size_t to_size = CodeSize(to.format);
-  std::array<float, kPiece> values;
-  std::array<std::uint32_t, kPiece + kRandomPadding> words = {};
-  for (std::size_t i = begin; i < end; i += kPiece) {
-    const std::size_t count = std::min(kPiece, end - i);
-    DecodeFloats({.codes = from.bytes.data() + i * from_size,
-                  .code_bytes = static_cast<int>(from_size),
-                  .count = count,
-                  .values = values.data()},
-                 decode);
-    if (random.needed) {
-      FillRandom({.seed = random.words.seed, .first = random.words.first + i}, words.data(), count);
-    }
-    EncodeFloats({.values = values.data(),
-                  .count = count,
-                  .random = random.needed ? words.data() : nullptr,
-                  .codes = to.bytes.data() + i * to_size,
-                  .code_bytes = static_cast<int>(to_size)},
-                 encode);
+// One conversion of an array, and the ways to do a range of it.
+struct ArrayConversion {
+  ConstCodes from;
+  Codes to;
+  const Conversion& conversion;
+  EncodePlan plan = {};
+
+  void Scalar(std::size_t begin, std::size_t end) const {
+    ConvertScalar(from, to, conversion, {begin, end});
   }
+
+  // To float32.
+  void Decode(std::size_t begin, std::size_t end) const {
+    const std::size_t size = CodeSize(from.format);
+    DecodeFloats({.codes = from.bytes.data() + begin * size,
+                  .code_bytes = static_cast<int>(size),
+                  .count = end - begin,
+                  .values = reinterpret_cast<float*>(to.bytes.data()) + begin,
+                  .streams = to.bytes.size() >= kStreamedBytes},
+                 PlanDecode(from.format));
+  }
+
+  // From float32.
+  void Encode(std::size_t begin, std::size_t end) const {
+    const auto* const values = reinterpret_cast<const float*>(from.bytes.data());
+    PieceRandom random(plan, conversion);
+    ForPieces(begin, end, random,
+              [&](std::size_t i, std::size_t count, const std::uint32_t* words) {
+                EncodePiece(values + i, i, count, words);
+              });
+  }
+
+  // Through float32, which holds both.
+  void Recode(std::size_t begin, std::size_t end) const {
+    const DecodePlan decode = PlanDecode(from.format);
+    const std::size_t size = CodeSize(from.format);
+    std::array<float, kPieceValues> values;
+    PieceRandom random(plan, conversion);
+    for (std::size_t i = begin; i < end; i += kPieceValues) {
+      const std::size_t count = std::min(kPieceValues, end - i);
+      DecodeFloats({.codes = from.bytes.data() + i * size,
+                    .code_bytes = static_cast<int>(size),
+                    .count = count,
+                    .values = values.data()},
+                   decode);
+      EncodePiece(values.data(), i, count, random.Words(i, count));
+    }
+  }
+
+ private:
+  void EncodePiece(const float* values, std::size_t begin, std::size_t count,
+                   const std::uint32_t* words) const {
+    const std::size_t size = CodeSize(to.format);
+    EncodeFloats({.values = values,
+                  .count = count,
+                  .random = words,
+                  .codes = to.bytes.data() + begin * size,
+                  .code_bytes = static_cast<int>(size),
+                  .streams = to.bytes.size() >= kStreamedBytes && words == nullptr},
+                 plan);
+  }
+};
+
+using ConvertRange = void (ArrayConversion::*)(std::size_t begin, std::size_t end) const;
+
+// The fastest way that the kernels have.
+ConvertRange WayOf(const ArrayConversion& array) {
+  const bool keeps_all = array.conversion.subnormals == Subnormals::kKept &&
+                         array.conversion.infinities == Overflow::kIeee;
+  if (HasKernels(array.from.format) && IsFloat32(array.to.format) && keeps_all) {
+    return &ArrayConversion::Decode;
+  }
+  if (HasKernels(array.to.format) && IsFloat32(array.from.format)) {
+    return &ArrayConversion::Encode;
+  }
+  if (HasKernels(array.to.format) && HasKernels(array.from.format)) {
+    return &ArrayConversion::Recode;
+  }
+  return &ArrayConversion::Scalar;
 }
 
 void Merge(const RoundingStatistics& part, RoundingStatistics& whole) {
@@ -103,6 +160,43 @@ void Merge(const RoundingStatistics& part, RoundingStatistics& whole) {
   whole.sum_of_products += part.sum_of_products;
 }
 
+// Rounds and counts a block of at most kSumBlock values that begins at element `first`.
+class BlockRounder {
+ public:
+  BlockRounder(const NumberFormat& format, const Conversion& conversion)
+      : format_(format), conversion_(conversion), has_kernels_(HasKernels(format)) {
+    if (has_kernels_) {
+      encode_ = PlanEncode(format, conversion, kFloat32);
+      decode_ = PlanDecode(format);
+      random_.resize(encode_.stochastic ? kSumBlock : 0);
+    }
+  }
+
+  RoundingStatistics operator()(std::span<const float> values, std::span<float> rounded,
+                                std::size_t first) {
+    if (!has_kernels_) {
+      return RoundAndCountScalar(values, format_, conversion_, rounded, first);
+    }
+    if (encode_.stochastic) {
+      FillRandom({.seed = conversion_.seed, .first = conversion_.first_index + first},
+                 random_.data(), values.size());
+    }
+    return RoundAndCount({.values = values.data(),
+                          .count = values.size(),
+                          .random = encode_.stochastic ? random_.data() : nullptr,
+                          .rounded = rounded.empty() ? nullptr : rounded.data()},
+                         encode_, decode_);
+  }
+
+ private:
+  const NumberFormat& format_;
+  const Conversion& conversion_;
+  bool has_kernels_;
+  EncodePlan encode_;
+  DecodePlan decode_;
+  std::vector<std::uint32_t> random_;
+};
+
 }  // namespace
 
 int CodeBytes(const NumberFormat& format) {
@@ -111,51 +205,25 @@ int CodeBytes(const NumberFormat& format) {
 }
 
 void EncodeArray(std::span<const float> values, Codes codes, const Conversion& conversion,
-                 const Span& span) {
-  ConvertArray({kFloat32, std::as_bytes(values)}, codes, conversion, span);
+                 int threads) {
+  ConvertArray({kFloat32, std::as_bytes(values)}, codes, conversion, threads);
 }
 
-void DecodeArray(ConstCodes codes, std::span<float> values, const Span& span) {
-  ConvertArray(codes, {kFloat32, std::as_writable_bytes(values)}, {}, span);
+void DecodeArray(ConstCodes codes, std::span<float> values, int threads) {
+  ConvertArray(codes, {kFloat32, std::as_writable_bytes(values)}, {}, threads);
 }
 
-void ConvertArray(ConstCodes from, Codes to, const Conversion& conversion, const Span& span) {
+void ConvertArray(ConstCodes from, Codes to, const Conversion& conversion, int threads) {
   const std::size_t count = from.bytes.size() / CodeSize(from.format);
-  const std::size_t to_size = CodeSize(to.format);
-  CHECK(from.bytes.size() % CodeSize(from.format) == 0 && to.bytes.size() == count * to_size);
-  const bool streams = to.bytes.size() >= kStreamedBytes;
-  const bool decodes =
-      HasKernels(from.format) && IsFloat32(to.format) && conversion.subnormals == Subnormals::kKept;
-  const bool encodes = HasKernels(to.format) && (IsFloat32(from.format) || HasKernels(from.format));
-  const EncodePlan plan = encodes ? PlanEncode(to.format, conversion, from.format) : EncodePlan();
-  const MaybeRandom random = RandomOf(plan, conversion, span);
-  ForRanges(count, kSumBlock, span.threads, [&](std::size_t begin, std::size_t end) {
-    if (decodes) {
-      const std::size_t size = CodeSize(from.format);
-      DecodeFloats({.codes = from.bytes.data() + begin * size,
-                    .code_bytes = static_cast<int>(size),
-                    .count = end - begin,
-                    .values = reinterpret_cast<float*>(to.bytes.data()) + begin,
-                    .streams = streams},
-                   PlanDecode(from.format));
-    } else if (encodes && IsFloat32(from.format)) {
-      const auto* const values = reinterpret_cast<const float*>(from.bytes.data());
-      ForPieces(begin, end, random.Get(),
-                [&](std::size_t i, std::size_t n, const std::uint32_t* words) {
-                  EncodeFloats({.values = values + i,
-                                .count = n,
-                                .random = words,
-                                .codes = to.bytes.data() + i * to_size,
-                                .code_bytes = static_cast<int>(to_size),
-                                .streams = streams && words == nullptr},
-                               plan);
-                });
-    } else if (encodes) {
-      ConvertPieces(from, to, plan, random, begin, end);
-    } else {
-      ConvertScalar(from, to, conversion, {begin, end, span.first_index});
-    }
-  });
+  CHECK(from.bytes.size() % CodeSize(from.format) == 0 &&
+        to.bytes.size() == count * CodeSize(to.format));
+  ArrayConversion array = {.from = from, .to = to, .conversion = conversion};
+  const ConvertRange way = WayOf(array);
+  if (way == &ArrayConversion::Encode || way == &ArrayConversion::Recode) {
+    array.plan = PlanEncode(to.format, conversion, from.format);
+  }
+  ForRanges(count, kSumBlock, threads,
+            [&](std::size_t begin, std::size_t end) { (array.*way)(begin, end); });
 }
 
 double SignalToNoise(const RoundingStatistics& statistics) {
@@ -166,38 +234,18 @@ double SignalToNoise(const RoundingStatistics& statistics) {
 }
 
 RoundingStatistics RoundArray(std::span<const float> values, const NumberFormat& format,
-                              const Conversion& conversion, std::span<float> rounded,
-                              const Span& span) {
+                              const Conversion& conversion, std::span<float> rounded, int threads) {
   CHECK(rounded.empty() || rounded.size() == values.size());
-  const bool has_plan = HasKernels(format);
-  const EncodePlan encode = has_plan ? PlanEncode(format, conversion, kFloat32) : EncodePlan();
-  const DecodePlan decode = has_plan ? PlanDecode(format) : DecodePlan();
-  const MaybeRandom random = RandomOf(encode, conversion, span);
   std::vector<RoundingStatistics> blocks((values.size() + kSumBlock - 1) / kSumBlock);
-  ForRanges(values.size(), kSumBlock, span.threads, [&](std::size_t begin, std::size_t end) {
-    std::vector<std::uint32_t> words(random.needed ? kSumBlock + kRandomPadding : 0);
+  ForRanges(values.size(), kSumBlock, threads, [&](std::size_t begin, std::size_t end) {
+    BlockRounder round(format, conversion);
     for (std::size_t i = begin; i < end; i += kSumBlock) {
       const std::size_t count = std::min(kSumBlock, end - i);
-      RoundingStatistics& block = blocks[i / kSumBlock];
-      const std::span<float> to = rounded.empty() ? rounded : rounded.subspan(i, count);
-      if (!has_plan) {
-        block = RoundAndCountScalar(values.subspan(i, count), format, conversion, to,
-                                    span.first_index + i);
-        continue;
-      }
-      if (random.needed) {
-        FillRandom({.seed = random.words.seed, .first = random.words.first + i}, words.data(),
-                   count);
-      }
-      block = RoundAndCount({.values = values.data() + i,
-                             .count = count,
-                             .random = random.needed ? words.data() : nullptr,
-                             .rounded = to.empty() ? nullptr : to.data()},
-                            encode, decode);
+      blocks[i / kSumBlock] =
+          round(values.subspan(i, count), rounded.empty() ? rounded : rounded.subspan(i, count), i);
     }
   });
-  const DefaultFloatEnvironment
-      mode;  // a processor that takes subnormals for zero compares them so too
+  const DefaultFloatEnvironment environment;  // else subnormals may be compared as zeros
   RoundingStatistics whole;
   for (const RoundingStatistics& block : blocks) {
     Merge(block, whole);
@@ -206,23 +254,23 @@ RoundingStatistics RoundArray(std::span<const float> values, const NumberFormat&
 }
 
 void RoundTripArray(std::span<const float> values, const NumberFormat& format,
-                    const Conversion& conversion, std::span<float> rounded, const Span& span) {
+                    const Conversion& conversion, std::span<float> rounded, int threads) {
   CHECK(rounded.size() == values.size());
   if (!HasKernels(format)) {
-    RoundArray(values, format, conversion, rounded, span);
+    RoundArray(values, format, conversion, rounded, threads);
     return;
   }
   const EncodePlan encode = PlanEncode(format, conversion, kFloat32);
   const DecodePlan decode = PlanDecode(format);
-  const MaybeRandom random = RandomOf(encode, conversion, span);
   // Where the input is the output, its lines are in the cache already.
-  const bool streams =
-      rounded.size_bytes() >= kStreamedBytes && rounded.data() != values.data() && !random.needed;
-  ForRanges(values.size(), kSumBlock, span.threads, [&](std::size_t begin, std::size_t end) {
-    ForPieces(begin, end, random.Get(),
-              [&](std::size_t i, std::size_t n, const std::uint32_t* words) {
+  const bool streams = rounded.size_bytes() >= kStreamedBytes && rounded.data() != values.data() &&
+                       !encode.stochastic;
+  ForRanges(values.size(), kSumBlock, threads, [&](std::size_t begin, std::size_t end) {
+    PieceRandom random(encode, conversion);
+    ForPieces(begin, end, random,
+              [&](std::size_t i, std::size_t count, const std::uint32_t* words) {
                 RoundFloats({.values = values.data() + i,
-                             .count = n,
+                             .count = count,
                              .random = words,
                              .rounded = rounded.data() + i,
                              .streams = streams},

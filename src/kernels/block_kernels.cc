@@ -9,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/block_kernels.cc"
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kernels/largest-inl.h"
@@ -112,10 +113,11 @@ void EncodeMx(const MxTask& shared_task, const MxPlan& plan) {
   const MxTask task = shared_task;
   for (std::size_t b = 0; b < task.blocks; ++b) {
     const std::size_t first = b * kMxBlock;
+    PrefetchAhead<kMxBlock>(task.values + first, kChunk);
     if (HWY_UNLIKELY(scales.unusual[b] != 0)) {
       task.scales[b] = static_cast<std::byte>(
           EncodeMxBlock(std::span(task.values + first, kMxBlock), plan.format, plan.conversion,
-                        task.first_index + first, std::span(task.codes + first, kMxBlock)));
+                        task.first + first, std::span(task.codes + first, kMxBlock)));
       continue;
     }
     task.scales[b] = static_cast<std::byte>(scales.exponents[b] + 127);
@@ -174,6 +176,7 @@ void DecodeMx(const MxDecodeTask& task, const MxPlan& shared_plan) {
 
 void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& plan) {
   Streams(task) ? DecodeMx<true>(task, plan) : DecodeMx<false>(task, plan);
+  hwy::FlushStream();
 }
 
 // The codes of scales: what a float32 product says, put right by comparisons.
@@ -206,7 +209,9 @@ HWY_INLINE CodeVector CountReached(FloatVector magnitude, const float* bounds) {
       const FloatVector bound = hn::TableLookupLanes(table, hn::IndicesFromVec(df, next));
       return hn::IfThenElse(hn::RebindMask(d, hn::Ge(magnitude, bound)), next, code);
     };
-    return reach(reach(reach(hn::Zero(d), 4), 2), 1);
+    const auto upper_half = hn::Ge(magnitude, hn::Set(df, bounds[4]));
+    const CodeVector four = hn::IfThenElseZero(hn::RebindMask(d, upper_half), hn::Set(d, 4));
+    return reach(reach(four, 2), 1);
   } else {
     CodeVector code = hn::Zero(d);
     for (std::size_t c = 1; c < 8; ++c) {
@@ -229,6 +234,7 @@ void EncodeNvFp4Blocks(const NvFp4Task& task, const NvFp4Plan& plan) {
   std::byte* const scale_codes = task.scales;
   const std::size_t blocks = task.blocks;
   for (std::size_t b = 0; b < blocks; ++b, values += kNvFp4Block, codes += kNvFp4Block) {
+    PrefetchAhead<kNvFp4Block>(values, kChunk);
     if (HWY_UNLIKELY(largest[b] >= kInfiniteMagnitude)) {
       scale_codes[b] = std::byte{kNvFp4Nan};
       std::memset(codes, 0, kNvFp4Block);
@@ -279,6 +285,7 @@ void DecodeNvFp4(const NvFp4DecodeTask& task, const NvFp4Scale& scale, const NvF
 void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Scale& tensor) {
   static const NvFp4Values known;
   Streams(task) ? DecodeNvFp4<true>(task, tensor, known) : DecodeNvFp4<false>(task, tensor, known);
+  hwy::FlushStream();
 }
 
 float LargestFinite(const float* values, std::size_t count) {

@@ -30,7 +30,7 @@ MxPlan PlanMx(const Microscaling& format, const Conversion& conversion);
 struct MxTask {
   const float* values = nullptr;
   std::size_t blocks = 0;
-  std::uint64_t first_index = 0;
+  std::size_t first = 0;  // element of the tensor
   const std::uint32_t* random = nullptr;
   std::byte* codes = nullptr;  // one a byte
   std::byte* scales = nullptr;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/check.h"
+#include "base/try.h"
 #include "formats/block_codec.h"
 #include "formats/block_layout.h"
 #include "kernels/array_tasks.h"
@@ -16,15 +16,8 @@
 namespace fourpiles {
 namespace {
 
-// See arrays.cc.
-constexpr std::size_t kStreamedBytes = std::size_t{4} << 20;
-
 // Ranges of threads: whole chunks of any block and packing.
 constexpr std::size_t kRange = std::size_t{1} << 16;
-
-std::size_t ElementsOf(const BlockTensor& tensor) {
-  return static_cast<std::size_t>(tensor.shape.rows * tensor.shape.columns);
-}
 
 bool HasWholeBlocks(const BlockTensor& tensor) {
   return tensor.format.block_elements > 0 &&
@@ -73,19 +66,19 @@ void EncodeChunks(std::size_t begin, std::size_t end, BlockTensor& tensor,
 }
 
 void EncodeMx(std::span<const float> values, const Conversion& conversion, BlockTensor& tensor,
-              const Span& span) {
+              int threads) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), conversion);
   const bool stochastic = plan.encode.stochastic;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
-    std::array<std::uint32_t, kChunk + kRandomPadding> random = {};
+  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    std::array<std::uint32_t, kChunk> random = {};
     EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
       if (stochastic) {
-        FillRandom({.seed = conversion.seed, .first = span.first_index + first}, random.data(),
-                   count);
+        FillRandom({.seed = conversion.seed, .first = conversion.first_index + first},
+                   random.data(), count);
       }
       EncodeMxBlocks({.values = values.data() + first,
                       .blocks = count / kMxBlock,
-                      .first_index = span.first_index + first,
+                      .first = first,
                       .random = stochastic ? random.data() : nullptr,
                       .codes = codes,
                       .scales = tensor.scales.data() + first / kMxBlock},
@@ -94,10 +87,10 @@ void EncodeMx(std::span<const float> values, const Conversion& conversion, Block
   });
 }
 
-void DecodeMx(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+void DecodeMx(const BlockTensor& tensor, std::span<float> values, int threads) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), {});
   const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     ChunkCodes codes(tensor.format.element_bits, tensor.codes);
     for (std::size_t first = begin; first < end; first += kChunk) {
       const std::size_t count = std::min(kChunk, end - first);
@@ -122,15 +115,15 @@ float LargestFiniteOf(std::span<const float> values, int threads) {
 }
 
 // False: the tensor's scale is none of the plain ones, and nothing was encoded.
-bool EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, const Span& span) {
+bool EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, int threads) {
   const NvFp4Scale scale =
-      NvFp4TensorScale(LargestFiniteOf(values, span.threads), tensor.format.tensor_scale);
+      NvFp4TensorScale(LargestFiniteOf(values, threads), tensor.format.tensor_scale);
   tensor.tensor_scale = scale.value;
   const NvFp4Plan plan = PlanNvFp4(scale);
   if (!plan.is_plain) {
     return false;
   }
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
       EncodeNvFp4Blocks({.values = values.data() + first,
                          .blocks = count / kNvFp4Block,
@@ -142,10 +135,10 @@ bool EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, 
   return true;
 }
 
-void DecodeNvFp4WithKernels(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+void DecodeNvFp4WithKernels(const BlockTensor& tensor, std::span<float> values, int threads) {
   const NvFp4Scale scale = {tensor.tensor_scale, tensor.format.tensor_scale};
   const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     ChunkCodes codes(tensor.format.element_bits, tensor.codes);
     for (std::size_t first = begin; first < end; first += kChunk) {
       const std::size_t count = std::min(kChunk, end - first);
@@ -173,10 +166,10 @@ const GgmlKernels* GgmlKernelsOf(const BlockFormat& format) {
   return found == std::end(kGgmlKernels) ? nullptr : found;
 }
 
-void EncodeGgmlWithKernels(std::span<const float> values, BlockTensor& tensor, const Span& span) {
+void EncodeGgmlWithKernels(std::span<const float> values, BlockTensor& tensor, int threads) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     GgmlKernelsOf(tensor.format)
         ->encode({.values = values.data() + begin,
                   .blocks = (end - begin) / elements,
@@ -184,11 +177,11 @@ void EncodeGgmlWithKernels(std::span<const float> values, BlockTensor& tensor, c
   });
 }
 
-void DecodeGgmlWithKernels(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+void DecodeGgmlWithKernels(const BlockTensor& tensor, std::span<float> values, int threads) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
   const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     GgmlKernelsOf(tensor.format)
         ->decode({.bytes = tensor.codes.data() + begin / elements * bytes,
                   .blocks = (end - begin) / elements,
@@ -232,8 +225,9 @@ bool CanDecode(const BlockTensor& tensor) {
 }  // namespace
 
 Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
-                          BlockTensor& tensor, const Span& span) {
-  CHECK(values.size() == ElementsOf(tensor));
+                          BlockTensor& tensor, int threads) {
+  TRY_VOID(CheckShape(tensor, values.size()));
+  TRY_VOID(CheckConversion(conversion, tensor.format));
   if (!CanEncode(tensor, conversion)) {
     return EncodeTensor(values, conversion, tensor);
   }
@@ -241,31 +235,36 @@ Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conve
   ResizeArrays(tensor);
   switch (tensor.format.kind) {
     case BlockKind::kMicroscaling:
-      EncodeMx(values, conversion, tensor, span);
-      break;
+      EncodeMx(values, conversion, tensor, threads);
+      return {};
     case BlockKind::kTwoLevel:
-      return EncodeNvFp4WithKernels(values, tensor, span)
+      return EncodeNvFp4WithKernels(values, tensor, threads)
                  ? Result<void>()
                  : EncodeTensor(values, conversion, tensor);
     default:
-      EncodeGgmlWithKernels(values, tensor, span);
+      EncodeGgmlWithKernels(values, tensor, threads);
+      return {};
   }
-  return {};
 }
 
-void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span& span) {
-  CHECK(values.size() == ElementsOf(tensor));
+Result<void> DecodeBlocks(const BlockTensor& tensor, std::span<float> values, int threads) {
+  TRY_VOID(CheckShape(tensor, values.size()));
+  TRY_VOID(CheckArrays(tensor));
   if (!CanDecode(tensor)) {
-    return DecodeTensor(tensor, values);
+    DecodeTensor(tensor, values);
+    return {};
   }
   const DefaultFloatEnvironment environment;
   switch (tensor.format.kind) {
     case BlockKind::kMicroscaling:
-      return DecodeMx(tensor, values, span);
+      DecodeMx(tensor, values, threads);
+      return {};
     case BlockKind::kTwoLevel:
-      return DecodeNvFp4WithKernels(tensor, values, span);
+      DecodeNvFp4WithKernels(tensor, values, threads);
+      return {};
     default:
-      return DecodeGgmlWithKernels(tensor, values, span);
+      DecodeGgmlWithKernels(tensor, values, threads);
+      return {};
   }
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cfenv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -82,7 +83,7 @@ std::vector<Conversion> ConversionsFor(std::string_view name) {
     for (const auto rounding :
          {RoundingMode::kNearestAway, RoundingMode::kTowardZero, RoundingMode::kUp,
           RoundingMode::kToOdd, RoundingMode::kStochastic}) {
-      conversions.push_back({.rounding = rounding, .seed = 3});
+      conversions.push_back({.rounding = rounding, .seed = 3, .first_index = 7});
     }
     conversions.push_back({.subnormals = Subnormals::kFlushedOnInput});
     conversions.push_back({.subnormals = Subnormals::kFlushedOnOutput});
@@ -119,7 +120,7 @@ TEST_P(BlocksOf, KernelsGiveTheScalarBlocks) {
         ASSERT_TRUE(EncodeBlocks(values, conversion, got));
         ExpectSame(got, wanted, what);
         std::vector<float> back(values.size());
-        DecodeBlocks(wanted, back);
+        ASSERT_TRUE(DecodeBlocks(wanted, back));
         EXPECT_TRUE(SameBits(back, decoded)) << what;
       });
     }
@@ -156,15 +157,15 @@ TEST_P(BlocksOf, AnyCodesDecodeAsTheScalarOnes) {
       byte = static_cast<std::byte>(random());
     }
   }
-  for (const float tensor_scale :
+  for (const float scale :
        {0.37F, -1e-40F, 0.0F, std::numeric_limits<float>::infinity(), -std::nanf("1")}) {
-    tensor.tensor_scale = tensor_scale;
+    tensor.tensor_scale = scale;
     std::vector<float> wanted(32 * 128);
     DecodeTensor(tensor, wanted);
     ForEachTarget([&](const char* target) {
       std::vector<float> values(wanted.size());
-      DecodeBlocks(tensor, values);
-      EXPECT_TRUE(SameBits(values, wanted)) << target << " " << tensor_scale;
+      ASSERT_TRUE(DecodeBlocks(tensor, values));
+      EXPECT_TRUE(SameBits(values, wanted)) << target << " " << scale;
     });
   }
 }
@@ -187,12 +188,74 @@ TEST_P(BlocksOf, ShortBlocksThreadsAndTheProcessorsModeChangeNothing) {
 #if defined(__x86_64__)
       _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
 #endif
-      ASSERT_TRUE(EncodeBlocks(values, {}, got, {.threads = 3}));
-      DecodeBlocks(got, back, {.threads = 3});
+      ASSERT_TRUE(EncodeBlocks(values, {}, got, 3));
+      ASSERT_TRUE(DecodeBlocks(got, back, 3));
     }
     ExpectSame(got, wanted, "three threads");
     EXPECT_TRUE(SameBits(back, decoded));
   }
+}
+
+// So large that values are written past the caches, from an aligned start and another; on threads,
+// also with random roundings.
+TEST_P(BlocksOf, LargeTensors) {
+  const BlockFormat format = FindBlockFormat(GetParam()).value();
+  constexpr std::int64_t kColumns = 4096;
+  const std::vector<float> few = Inputs(16 * kColumns);
+  std::vector<float> values;
+  for (int i = 0; i < 17; ++i) {
+    values.insert(values.end(), few.begin(), few.end());
+  }
+  BlockTensor one = {.format = format, .shape = {16 * 17, kColumns}};
+  BlockTensor two = one;
+  const Conversion conversion = ConversionsFor(GetParam()).size() > 1
+                                    ? Conversion{.rounding = RoundingMode::kStochastic}
+                                    : Conversion{};
+  ASSERT_TRUE(EncodeBlocks(values, conversion, one));
+  ASSERT_TRUE(EncodeBlocks(values, conversion, two, 2));
+  ExpectSame(two, one, "two threads");
+  std::vector<float> wanted(values.size());
+  DecodeTensor(one, wanted);
+  std::vector<float> decoded(values.size() + 17);
+  for (const std::size_t start : {0U, 1U, 16U}) {
+    const std::span<float> to = std::span(decoded).subspan(start, values.size());
+    ASSERT_TRUE(DecodeBlocks(one, to, 2));
+    EXPECT_TRUE(SameBits(to, wanted)) << start;
+  }
+}
+
+// What is wrong with a tensor is told, not read or written past.
+TEST(Blocks, TensorsThatDoNotFitAreRefused) {
+  std::vector<float> values(64);
+  const auto tensor = [](std::string_view name, TensorShape shape) {
+    return BlockTensor{.format = FindBlockFormat(name).value(), .shape = shape};
+  };
+  BlockTensor nameless = {.shape = {1, 64}};
+  EXPECT_FALSE(EncodeBlocks(values, {}, nameless));
+  for (const TensorShape shape :
+       {TensorShape{1, 63}, TensorShape{-8, -8}, TensorShape{std::int64_t{1} << 62, 4}}) {
+    BlockTensor wrong = tensor("mxfp4", shape);
+    EXPECT_FALSE(EncodeBlocks(values, {}, wrong));
+    EXPECT_FALSE(DecodeBlocks(wrong, values));
+  }
+  BlockTensor altered = tensor("nvfp4", {1, 64});
+  altered.format.block_elements = 32;
+  EXPECT_FALSE(EncodeBlocks(values, {}, altered));
+  for (const std::string_view name :
+       {"mxfp4", "nvfp4", "nf4", "int4:group=32,asymmetric", "q8_0"}) {
+    const Result<void> empty = DecodeBlocks(tensor(name, {1, 64}), values);
+    ASSERT_FALSE(empty) << name;
+    EXPECT_EQ(empty.error().text.found, "0 bytes of codes");
+  }
+  BlockTensor reused = tensor("int4:group=32,asymmetric", {1, 64});
+  ASSERT_TRUE(EncodeBlocks(values, {}, reused));
+  reused.format = FindBlockFormat("q4_0").value();
+  ASSERT_TRUE(EncodeBlocks(values, {}, reused));
+  EXPECT_TRUE(reused.scales.empty() && reused.zero_points.empty());
+  BlockTensor table = tensor("nf4", {1, 64});
+  EXPECT_FALSE(EncodeBlocks(values, {.rounding = RoundingMode::kUp}, table));
+  BlockTensor ggml = tensor("q4_0", {1, 64});
+  EXPECT_FALSE(EncodeBlocks(values, {.subnormals = Subnormals::kFlushedOnInput}, ggml));
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, BlocksOf, testing::ValuesIn(kNames), [](const auto& test) {

@@ -19,8 +19,15 @@ std::uint32_t MagnitudeOf(double value) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(std::abs(value)));
 }
 
-bool SharesExponents(const NumberFormat& format) {
+// Subnormals lie where float32's do.
+bool SharesSubnormals(const NumberFormat& format) {
   return format.bias == kFloatBias;
+}
+
+// The code is what a float32 begins with.
+bool IsShortFloat(const NumberFormat& format) {
+  return format.exponent_bits == 8 && format.bias == kFloatBias &&
+         format.specials == Specials::kIeee;
 }
 
 // Whether what is past the largest value is the code that `plan` caps with, the sign apart.
@@ -32,7 +39,7 @@ bool Caps(const EncodePlan& plan, const NumberFormat& format) {
 
 bool IsHalf(const NumberFormat& format) {
   return format.exponent_bits == 5 && format.fraction_bits == 10 && format.bias == 15 &&
-         format.specials == Specials::kIeee;
+         format.specials == Specials::kIeee && format.unused_bits == 0;
 }
 
 void PlanDirections(EncodePlan& plan, RoundingMode rounding) {
@@ -68,7 +75,8 @@ void PlanDirections(EncodePlan& plan, RoundingMode rounding) {
 bool HasPlan(const NumberFormat& format) {
   return format.has_sign && format.has_subnormals && format.fraction_bits >= 1 &&
          format.fraction_bits < kFloatFraction && HighestExponent(format) <= kFloatBias &&
-         LowestExponent(format) - format.fraction_bits >= -149 && format.bias <= kFloatBias;
+         LowestExponent(format) - format.fraction_bits >= -149 && format.bias <= kFloatBias &&
+         StorageBits(format) <= 32;
 }
 
 EncodePlan PlanEncode(const NumberFormat& format, const Conversion& conversion,
@@ -81,11 +89,11 @@ EncodePlan PlanEncode(const NumberFormat& format, const Conversion& conversion,
                        conversion.overflow == Overflow::kIeee &&
                        conversion.infinities == Overflow::kIeee;
   plan.is_ieee_half = is_ieee && IsHalf(format);
-  plan.is_short_float = is_ieee && SharesExponents(format);
+  plan.is_short_float = is_ieee && IsShortFloat(format);
   plan.shift = kFloatFraction - fraction;
   plan.rebias = static_cast<std::uint32_t>(kFloatBias - format.bias) << fraction;
   plan.smallest_normal = MagnitudeOf(SmallestNormal(format));
-  plan.shares_subnormals = SharesExponents(format);
+  plan.shares_subnormals = SharesSubnormals(format);
   if (!plan.shares_subnormals) {
     plan.subnormal_anchor = std::ldexp(1.0F, kFloatFraction + LowestExponent(format) - fraction);
   }
@@ -109,17 +117,17 @@ EncodePlan PlanEncode(const NumberFormat& format, const Conversion& conversion,
   plan.nan_negative = Low32(Encode(-std::nan(""), format, conversion).code);
   plan.sign_shift = 31 - MagnitudeBits(format);
   plan.has_negative_zero = HasNegativeZero(format);
+  plan.unused_bits = format.unused_bits;
   return plan;
 }
 
 DecodePlan PlanDecode(const NumberFormat& format) {
   DecodePlan plan;
   plan.is_ieee_half = IsHalf(format);
-  plan.is_bfloat =
-      SharesExponents(format) && format.specials == Specials::kIeee && format.fraction_bits == 7;
+  plan.is_bfloat = IsShortFloat(format) && format.fraction_bits == 7 && format.unused_bits == 0;
   plan.shift = kFloatFraction - format.fraction_bits;
   plan.rebias = static_cast<std::uint32_t>(kFloatBias - format.bias) << kFloatFraction;
-  if (!SharesExponents(format)) {
+  if (!SharesSubnormals(format)) {
     plan.smallest_normal_code = Low32(SmallestNormalCode(format));
     plan.subnormal_step = static_cast<float>(SmallestPositive(format));
   }
@@ -130,6 +138,7 @@ DecodePlan PlanDecode(const NumberFormat& format) {
   const bool has_infinity = Infinities(format) > 0;
   plan.infinity = has_infinity ? plan.largest + 1 : plan.magnitude_mask + 1;
   plan.sign_shift = 31 - MagnitudeBits(format);
+  plan.unused_bits = format.unused_bits;
   return plan;
 }
 

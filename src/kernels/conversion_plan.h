@@ -46,6 +46,7 @@ struct EncodePlan {
   std::uint32_t nan_negative = 0;
   int sign_shift = 0;  // from float32's sign bit down to the format's
   bool has_negative_zero = true;
+  int unused_bits = 0;  // below a code in memory
 };
 
 struct DecodePlan {
@@ -61,6 +62,7 @@ struct DecodePlan {
   bool has_specials = false;
   bool nan_is_negative_zero = false;  // the code of −0 is NaN
   int sign_shift = 0;
+  int unused_bits = 0;  // below a code in memory
 };
 
 // Whether the plans can be made: signed formats with subnormals, 1 to 22 fraction bits, and all

@@ -39,7 +39,7 @@ struct DecodeAny {
   DecodePlan plan;
   template <typename Code>
   HWY_INLINE FloatVector operator()(const Code* from) const {
-    return DecodeVector(LoadCodes(from), plan);
+    return DecodeVector(ShiftDown(LoadCodes(from), plan.unused_bits), plan);
   }
   template <typename Code>
   HWY_INLINE bool HasNan(const Code* /*from*/) const {

@@ -76,7 +76,7 @@ struct EncodeGroup {
       const CodeVector words =
           plan.stochastic ? hn::BitCast(Codes32(), hn::LoadU(Bits32(), random + i * kLanes))
                           : hn::Zero(Codes32());
-      codes[i] = rounder(bits, words, plan).code;
+      codes[i] = hn::ShiftLeftSame(rounder(bits, words, plan).code, plan.unused_bits);
     }
     StoreGroup(codes, to, streams);
   }
@@ -109,7 +109,7 @@ struct EncodeShortGroup {
   // The upper halves, where those are the codes; what is left after a shift otherwise.
   HWY_INLINE void StoreTop(const CodeVector (&v)[kVectors], std::uint16_t* to, bool streams) const {
     const hn::ScalableTag<std::uint16_t> d;
-    if (plan.shift != 16) {
+    if (plan.shift != 16 || plan.unused_bits != 0) {
       return StoreShifted(v, to, streams);
     }
     for (std::size_t i = 0; i < kVectors; i += 2) {
@@ -125,7 +125,7 @@ struct EncodeShortGroup {
   HWY_INLINE void StoreShifted(const CodeVector (&v)[kVectors], Code* to, bool streams) const {
     CodeVector codes[kVectors];
     for (std::size_t i = 0; i < kVectors; ++i) {
-      codes[i] = ShiftDown(v[i], plan.shift);
+      codes[i] = hn::ShiftLeftSame(ShiftDown(v[i], plan.shift), plan.unused_bits);
     }
     StoreGroup(codes, to, streams);
   }

@@ -132,6 +132,7 @@ HWY_INLINE void ForPlain(const char* type, const GgmlTask& task, const Scales& s
                          std::size_t size, const Block& encode) {
   for (std::size_t b = 0; b < task.blocks; ++b) {
     std::byte* const to = task.bytes + b * size;
+    PrefetchAhead<kBlock>(task.values + b * kBlock, kMost * kBlock);
     if (HWY_UNLIKELY(!IsPlain(scales.inverses[b]))) {
       EncodeScalar(type, task.values + b * kBlock, to, size);
       continue;

@@ -10,6 +10,8 @@
 #endif
 // clang-format on
 
+#include <hwy/cache_control.h>
+
 #include "kernels/rounding-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -40,6 +42,16 @@ HWY_INLINE void StoreLargest(const CodeVector (&v)[4], std::int32_t* to) {
   const CodeVector even = hn::BitCast(d, hn::InterleaveLower(wide, low, high));
   const CodeVector odd = hn::BitCast(d, hn::InterleaveUpper(wide, low, high));
   StoreFour(hn::Max(even, odd), d, to);
+}
+
+// Asks for the kSize values of the block that is `ahead` values further on: the codes of one chunk
+// are made while the next comes from memory. Past the end of the array it does nothing.
+template <std::size_t kSize>
+HWY_INLINE void PrefetchAhead(const float* block, std::size_t ahead) {
+  constexpr std::size_t kLine = 64 / sizeof(float);
+  for (std::size_t i = 0; i < kSize; i += kLine) {
+    hwy::Prefetch(block + ahead + i);
+  }
 }
 
 // Calls largest_of(float vector as bits, largest so far) over blocks of kSize values, and stores

@@ -64,17 +64,18 @@ bool IsFloat32(const NumberFormat& format) {
          format.specials == Specials::kIeee && format.has_sign && format.has_subnormals;
 }
 
-std::uint64_t LoadCode(const std::byte* codes, std::size_t i, int code_bytes) {
-  const auto size = static_cast<std::size_t>(code_bytes);
+std::uint64_t LoadCode(const std::byte* codes, std::size_t i, const NumberFormat& format) {
+  const auto size = static_cast<std::size_t>(CodeBytes(format));
   std::uint64_t code = 0;
   for (std::size_t byte = size; byte-- > 0;) {
     code = code << 8 | std::to_integer<std::uint64_t>(codes[i * size + byte]);
   }
-  return code;
+  return code >> format.unused_bits;
 }
 
-void StoreCode(std::byte* codes, std::size_t i, int code_bytes, std::uint64_t code) {
-  const auto size = static_cast<std::size_t>(code_bytes);
+void StoreCode(std::byte* codes, std::size_t i, const NumberFormat& format, std::uint64_t code) {
+  const auto size = static_cast<std::size_t>(CodeBytes(format));
+  code <<= format.unused_bits;
   for (std::size_t byte = 0; byte < size; ++byte) {
     codes[i * size + byte] = static_cast<std::byte>(code >> (8 * byte));
   }
@@ -82,19 +83,17 @@ void StoreCode(std::byte* codes, std::size_t i, int code_bytes, std::uint64_t co
 
 void ConvertScalar(ConstCodes from, Codes to, const Conversion& conversion,
                    const ScalarRange& range) {
-  const int from_bytes = CodeBytes(from.format);
-  const int to_bytes = CodeBytes(to.format);
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    const double value = ValueOf(LoadCode(from.bytes.data(), i, from_bytes), from.format);
-    const Encoded encoded = Encode(Flushed(value, from.format, conversion), to.format, conversion,
-                                   range.first_index + i);
-    StoreCode(to.bytes.data(), i, to_bytes, encoded.code);
+    const double value = ValueOf(LoadCode(from.bytes.data(), i, from.format), from.format);
+    const Encoded encoded =
+        Encode(Flushed(value, from.format, conversion), to.format, conversion, i);
+    StoreCode(to.bytes.data(), i, to.format, encoded.code);
   }
 }
 
 RoundingStatistics RoundAndCountScalar(std::span<const float> values, const NumberFormat& format,
                                        const Conversion& conversion, std::span<float> rounded,
-                                       std::uint64_t first_index) {
+                                       std::size_t first) {
   RoundingStatistics statistics;
   statistics.count = static_cast<std::int64_t>(values.size());
   PartialSum squares;
@@ -104,7 +103,7 @@ RoundingStatistics RoundAndCountScalar(std::span<const float> values, const Numb
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float value = values[i];
     const Encoded encoded =
-        Encode(Flushed(value, kFloat32, conversion), format, conversion, first_index + i);
+        Encode(Flushed(value, kFloat32, conversion), format, conversion, first + i);
     const auto result = static_cast<float>(Decode(encoded.code, format));
     if (std::isnan(value)) {
       ++statistics.nan;

@@ -15,22 +15,23 @@ inline constexpr NumberFormat kFloat32 = {.name = "float32",
 // Whether its codes are those of kFloat32, whatever it is called.
 bool IsFloat32(const NumberFormat& format);
 
-// Code i of an array in memory, as wide as CodeBytes says.
-std::uint64_t LoadCode(const std::byte* codes, std::size_t i, int code_bytes);
-void StoreCode(std::byte* codes, std::size_t i, int code_bytes, std::uint64_t code);
+// Code i of an array in memory: as wide as CodeBytes says, above the bits that the format leaves
+// unused.
+std::uint64_t LoadCode(const std::byte* codes, std::size_t i, const NumberFormat& format);
+void StoreCode(std::byte* codes, std::size_t i, const NumberFormat& format, std::uint64_t code);
 
-// Elements begin … end of both; `first_index` is that of element 0.
+// Elements begin … end of both.
 struct ScalarRange {
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::uint64_t first_index = 0;
 };
 void ConvertScalar(ConstCodes from, Codes to, const Conversion& conversion,
                    const ScalarRange& range);
 
-// The statistics of at most 65,536 values; `rounded` may be empty.
+// The statistics of at most 65,536 values, the first of which is element `first` of its array;
+// `rounded` may be empty.
 RoundingStatistics RoundAndCountScalar(std::span<const float> values, const NumberFormat& format,
                                        const Conversion& conversion, std::span<float> rounded,
-                                       std::uint64_t first_index);
+                                       std::size_t first);
 
 }  // namespace fourpiles

@@ -211,7 +211,9 @@ class Checker {
  private:
   void CheckChunk(std::uint64_t first_index) {
     codes_.resize(values_.size() * code_bytes_);
-    encoder_(values_, {sweep_.format, codes_}, sweep_.conversion, {.first_index = first_index});
+    Conversion conversion = sweep_.conversion;
+    conversion.first_index = first_index;
+    encoder_(values_, {sweep_.format, codes_}, conversion, 1);
     const std::span<const Stretch> all = stretches_.All();
     auto next = std::ranges::upper_bound(all, MagnitudeBits(values_[0]), {}, &Stretch::first);
     for (std::size_t i = 0; i < values_.size(); ++next) {

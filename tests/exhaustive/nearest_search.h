@@ -33,7 +33,7 @@ ValueTable ReadValueTable(const std::string& file);
 
 // What is checked: EncodeArray, or whatever is called as it is.
 using Encoder = void (*)(std::span<const float> values, Codes codes, const Conversion& conversion,
-                         const Span& span);
+                         int threads);
 
 struct Sweep {
   NumberFormat format;    // handed to the encoder; at most 16 bits
