@@ -95,7 +95,16 @@ void UnpackCodes(std::span<const std::byte> packed, int bits, std::span<std::byt
 Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
                           BlockTensor& tensor, const Span& span = {});
 
+// The same of codes, each widened to float32 first: exactly, but for those of more than 24 bits,
+// which are rounded to nearest-even.
+Result<void> EncodeBlocks(ConstCodes from, const Conversion& conversion, BlockTensor& tensor,
+                          const Span& span = {});
+
 // And back: shape.rows × shape.columns values.
 void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span& span = {});
+
+// The same into codes: the float32 that the other gives, rounded once as the conversion says.
+void DecodeBlocks(const BlockTensor& tensor, Codes to, const Conversion& conversion = {},
+                  const Span& span = {});
 
 }  // namespace fourpiles

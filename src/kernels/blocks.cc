@@ -1,25 +1,14 @@
 // Tensors in block formats: chunks of whole blocks for the kernels, threads, and the scalar way for
-// the rest: rows that end in a short block, tables, integers, most types of ggml.
-
-#include <array>
-#include <vector>
+// the rest: rows that end in a short block, other roundings, most types of ggml.
 
 #include "base/check.h"
 #include "formats/block_codec.h"
-#include "formats/block_layout.h"
 #include "kernels/array_tasks.h"
-#include "kernels/block_tasks.h"
-#include "kernels/parallel.h"
+#include "kernels/block_chunks.h"
 #include "kernels/scalar_arrays.h"
 
 namespace fourpiles {
 namespace {
-
-// See arrays.cc.
-constexpr std::size_t kStreamedBytes = std::size_t{4} << 20;
-
-// Ranges of threads: whole chunks of any block and packing.
-constexpr std::size_t kRange = std::size_t{1} << 16;
 
 std::size_t ElementsOf(const BlockTensor& tensor) {
   return static_cast<std::size_t>(tensor.shape.rows * tensor.shape.columns);
@@ -30,131 +19,92 @@ bool HasWholeBlocks(const BlockTensor& tensor) {
          tensor.shape.columns % tensor.format.block_elements == 0;
 }
 
-// Codes of a chunk, a byte each, beside the tensor's own where those are bytes too.
-class ChunkCodes {
- public:
-  ChunkCodes(int bits, const std::vector<std::byte>& packed)
-      : bits_(bits), packed_(packed.data()) {}
-
-  std::size_t ByteOf(std::size_t element) const {
-    return element * static_cast<std::size_t>(bits_) / 8;
-  }
-  // The codes of `count` elements, unpacked.
-  const std::byte* Unpacked(std::size_t first, std::size_t count) {
-    if (bits_ == 8) {
-      return packed_ + first;
-    }
-    UnpackBytes(packed_ + ByteOf(first), count, bits_, bytes_.data());
-    return bytes_.data();
-  }
-
- private:
-  int bits_;
-  const std::byte* packed_;
-  std::array<std::byte, kChunk> bytes_ = {};
-};
-
-// Calls encode(first, count, codes) for each chunk, and packs what it wrote.
-template <class EncodeChunk>
-void EncodeChunks(std::size_t begin, std::size_t end, BlockTensor& tensor,
-                  const EncodeChunk& encode) {
-  const int bits = tensor.format.element_bits;
-  std::array<std::byte, kChunk> bytes;
-  for (std::size_t first = begin; first < end; first += kChunk) {
-    const std::size_t count = std::min(kChunk, end - first);
-    std::byte* const packed = tensor.codes.data() + first * static_cast<std::size_t>(bits) / 8;
-    std::byte* const codes = bits == 8 ? packed : bytes.data();
-    encode(first, count, codes);
-    if (bits != 8) {
-      PackBytes(codes, count, bits, packed);
-    }
-  }
-}
-
-void EncodeMx(std::span<const float> values, const Conversion& conversion, BlockTensor& tensor,
+void EncodeMx(const ValueSource& source, const Conversion& conversion, BlockTensor& tensor,
               const Span& span) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), conversion);
   const bool stochastic = plan.encode.stochastic;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     std::array<std::uint32_t, kChunk + kRandomPadding> random = {};
-    EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
-      if (stochastic) {
-        FillRandom({.seed = conversion.seed, .first = span.first_index + first}, random.data(),
-                   count);
-      }
-      EncodeMxBlocks({.values = values.data() + first,
-                      .blocks = count / kMxBlock,
-                      .first_index = span.first_index + first,
-                      .random = stochastic ? random.data() : nullptr,
-                      .codes = codes,
-                      .scales = tensor.scales.data() + first / kMxBlock},
-                     plan);
-    });
+    EncodeChunks({begin, end, kChunk}, source, tensor,
+                 [&](const Chunk& chunk, const float* values, std::byte* codes) {
+                   const std::uint64_t index = span.first_index + chunk.first;
+                   if (stochastic) {
+                     FillRandom({.seed = conversion.seed, .first = index}, random.data(),
+                                chunk.count);
+                   }
+                   EncodeMxBlocks({.values = values,
+                                   .blocks = chunk.count / kMxBlock,
+                                   .first_index = index,
+                                   .random = stochastic ? random.data() : nullptr,
+                                   .codes = codes,
+                                   .scales = tensor.scales.data() + chunk.first / kMxBlock},
+                                  plan);
+                 });
   });
 }
 
-void DecodeMx(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+void DecodeMx(const BlockTensor& tensor, const ValueSink& sink, const Span& span) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), {});
-  const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
-    ChunkCodes codes(tensor.format.element_bits, tensor.codes);
-    for (std::size_t first = begin; first < end; first += kChunk) {
-      const std::size_t count = std::min(kChunk, end - first);
-      DecodeMxBlocks({.codes = codes.Unpacked(first, count),
-                      .scales = tensor.scales.data() + first / kMxBlock,
-                      .blocks = count / kMxBlock,
-                      .values = values.data() + first,
-                      .streams = streams},
-                     plan);
-    }
+  ForRanges(sink.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    DecodeChunks({begin, end, kChunk}, tensor, sink,
+                 [&](const Chunk& chunk, const std::byte* codes, float* values) {
+                   DecodeMxBlocks({.codes = codes,
+                                   .scales = tensor.scales.data() + chunk.first / kMxBlock,
+                                   .blocks = chunk.count / kMxBlock,
+                                   .values = values,
+                                   .streams = sink.Streams()},
+                                  plan);
+                 });
   });
 }
 
-float LargestFiniteOf(std::span<const float> values, int threads) {
-  std::vector<float> largest((values.size() + kRange - 1) / kRange);
-  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; i += kRange) {
-      largest[i / kRange] = LargestFinite(values.data() + i, std::min(kRange, end - i));
+float LargestFiniteOf(const ValueSource& source, int threads) {
+  std::vector<float> largest((source.size() + kRange - 1) / kRange);
+  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    std::array<float, kPiece> room;
+    for (std::size_t i = begin; i < end; i += kPiece) {
+      const std::size_t count = std::min(kPiece, end - i);
+      const float* const values = source.At(i, count, room.data());
+      largest[i / kRange] = std::max(largest[i / kRange], LargestFinite(values, count));
     }
   });
   return largest.empty() ? 0 : *std::ranges::max_element(largest);
 }
 
 // False: the tensor's scale is none of the plain ones, and nothing was encoded.
-bool EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, const Span& span) {
+bool EncodeNvFp4WithKernels(const ValueSource& source, BlockTensor& tensor, const Span& span) {
   const NvFp4Scale scale =
-      NvFp4TensorScale(LargestFiniteOf(values, span.threads), tensor.format.tensor_scale);
+      NvFp4TensorScale(LargestFiniteOf(source, span.threads), tensor.format.tensor_scale);
   tensor.tensor_scale = scale.value;
   const NvFp4Plan plan = PlanNvFp4(scale);
   if (!plan.is_plain) {
     return false;
   }
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
-    EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
-      EncodeNvFp4Blocks({.values = values.data() + first,
-                         .blocks = count / kNvFp4Block,
-                         .codes = codes,
-                         .scales = tensor.scales.data() + first / kNvFp4Block},
-                        plan);
-    });
+  ForRanges(source.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    EncodeChunks({begin, end, kChunk}, source, tensor,
+                 [&](const Chunk& chunk, const float* values, std::byte* codes) {
+                   EncodeNvFp4Blocks({.values = values,
+                                      .blocks = chunk.count / kNvFp4Block,
+                                      .codes = codes,
+                                      .scales = tensor.scales.data() + chunk.first / kNvFp4Block},
+                                     plan);
+                 });
   });
   return true;
 }
 
-void DecodeNvFp4WithKernels(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+void DecodeNvFp4WithKernels(const BlockTensor& tensor, const ValueSink& sink, const Span& span) {
   const NvFp4Scale scale = {tensor.tensor_scale, tensor.format.tensor_scale};
-  const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
-    ChunkCodes codes(tensor.format.element_bits, tensor.codes);
-    for (std::size_t first = begin; first < end; first += kChunk) {
-      const std::size_t count = std::min(kChunk, end - first);
-      DecodeNvFp4Blocks({.codes = codes.Unpacked(first, count),
-                         .scales = tensor.scales.data() + first / kNvFp4Block,
-                         .blocks = count / kNvFp4Block,
-                         .values = values.data() + first,
-                         .streams = streams},
-                        scale);
-    }
+  ForRanges(sink.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    DecodeChunks({begin, end, kChunk}, tensor, sink,
+                 [&](const Chunk& chunk, const std::byte* codes, float* values) {
+                   DecodeNvFp4Blocks({.codes = codes,
+                                      .scales = tensor.scales.data() + chunk.first / kNvFp4Block,
+                                      .blocks = chunk.count / kNvFp4Block,
+                                      .values = values,
+                                      .streams = sink.Streams()},
+                                     scale);
+                 });
   });
 }
 
@@ -172,92 +122,146 @@ const GgmlKernels* GgmlKernelsOf(const BlockFormat& format) {
   return found == std::end(kGgmlKernels) ? nullptr : found;
 }
 
-void EncodeGgmlWithKernels(std::span<const float> values, BlockTensor& tensor, const Span& span) {
+void EncodeGgmlWithKernels(const ValueSource& source, BlockTensor& tensor, const Span& span) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
-    GgmlKernelsOf(tensor.format)
-        ->encode({.values = values.data() + begin,
-                  .blocks = (end - begin) / elements,
-                  .bytes = tensor.codes.data() + begin / elements * bytes});
+  ForRanges(source.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    std::array<float, kPiece> room;
+    for (std::size_t i = begin; i < end; i += kPiece) {
+      const std::size_t count = std::min(kPiece, end - i);
+      GgmlKernelsOf(tensor.format)
+          ->encode({.values = source.At(i, count, room.data()),
+                    .blocks = count / elements,
+                    .bytes = tensor.codes.data() + i / elements * bytes});
+    }
   });
 }
 
-void DecodeGgmlWithKernels(const BlockTensor& tensor, std::span<float> values, const Span& span) {
+void DecodeGgmlWithKernels(const BlockTensor& tensor, const ValueSink& sink, const Span& span) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
-    GgmlKernelsOf(tensor.format)
-        ->decode({.bytes = tensor.codes.data() + begin / elements * bytes,
-                  .blocks = (end - begin) / elements,
-                  .values = values.data() + begin,
-                  .streams = streams});
+  ForRanges(sink.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+    std::array<float, kPiece> room;
+    for (std::size_t i = begin; i < end; i += kPiece) {
+      const std::size_t count = std::min(kPiece, end - i);
+      GgmlKernelsOf(tensor.format)
+          ->decode({.bytes = tensor.codes.data() + i / elements * bytes,
+                    .blocks = count / elements,
+                    .values = sink.At(i, room.data()),
+                    .streams = sink.Streams()});
+      sink.Put(i, count, room.data());
+    }
   });
 }
 
 bool HasKernels(const BlockTensor& tensor) {
-  if (!HasVectors() || !HasWholeBlocks(tensor)) {
+  if (!HasVectors()) {
     return false;
   }
   switch (tensor.format.kind) {
     case BlockKind::kMicroscaling:
     case BlockKind::kTwoLevel:
-      return true;
-    case BlockKind::kGgml:
-      return GgmlKernelsOf(tensor.format) != nullptr;
+      return HasWholeBlocks(tensor);
     case BlockKind::kCodeBook:
+      return true;
     case BlockKind::kInteger:
+      return HasIntegerKernels(tensor);
+    case BlockKind::kGgml:
       break;
   }
-  return false;
+  return HasWholeBlocks(tensor) && GgmlKernelsOf(tensor.format) != nullptr;
 }
 
-// NVFP4's comparisons are made for nearest-even.
+// Tables, quotients and NVFP4's comparisons are made for nearest-even.
 bool CanEncode(const BlockTensor& tensor, const Conversion& conversion) {
-  return HasKernels(tensor) && (tensor.format.kind != BlockKind::kTwoLevel ||
-                                (conversion.rounding == RoundingMode::kNearestEven &&
-                                 conversion.subnormals == Subnormals::kKept));
+  const bool nearest = conversion.rounding == RoundingMode::kNearestEven;
+  switch (tensor.format.kind) {
+    case BlockKind::kTwoLevel:
+      return HasKernels(tensor) && nearest && conversion.subnormals == Subnormals::kKept;
+    case BlockKind::kCodeBook:
+    case BlockKind::kInteger:
+      return HasKernels(tensor) && nearest;
+    case BlockKind::kMicroscaling:
+    case BlockKind::kGgml:
+      break;
+  }
+  return HasKernels(tensor);
+}
+
+Result<void> EncodeScalar(const ValueSource& source, const Conversion& conversion,
+                          BlockTensor& tensor) {
+  std::vector<float> room;
+  return EncodeTensor(source.All(room), conversion, tensor);
+}
+
+Result<void> EncodeFrom(const ValueSource& source, const Conversion& conversion,
+                        BlockTensor& tensor, const Span& span) {
+  CHECK(source.size() == ElementsOf(tensor));
+  if (!CanEncode(tensor, conversion)) {
+    return EncodeScalar(source, conversion, tensor);
+  }
+  const DefaultFloatEnvironment environment;
+  ResizeArrays(tensor);
+  switch (tensor.format.kind) {
+    case BlockKind::kMicroscaling:
+      EncodeMx(source, conversion, tensor, span);
+      break;
+    case BlockKind::kTwoLevel:
+      return EncodeNvFp4WithKernels(source, tensor, span)
+                 ? Result<void>()
+                 : EncodeScalar(source, conversion, tensor);
+    case BlockKind::kCodeBook:
+      EncodeCodeBooks(source, conversion, tensor, span);
+      break;
+    case BlockKind::kInteger:
+      EncodeIntegerRows(source, conversion, tensor, span);
+      break;
+    case BlockKind::kGgml:
+      EncodeGgmlWithKernels(source, tensor, span);
+  }
+  return {};
+}
+
+void DecodeTo(const BlockTensor& tensor, const ValueSink& sink, const Span& span) {
+  CHECK(sink.size() == ElementsOf(tensor));
+  if (!HasKernels(tensor)) {
+    return sink.PutAll([&](std::span<float> values) { DecodeTensor(tensor, values); });
+  }
+  const DefaultFloatEnvironment environment;
+  switch (tensor.format.kind) {
+    case BlockKind::kMicroscaling:
+      return DecodeMx(tensor, sink, span);
+    case BlockKind::kTwoLevel:
+      return DecodeNvFp4WithKernels(tensor, sink, span);
+    case BlockKind::kCodeBook:
+      return DecodeCodeBooks(tensor, sink, span);
+    case BlockKind::kInteger:
+      return DecodeIntegerRows(tensor, sink, span);
+    case BlockKind::kGgml:
+      break;
+  }
+  DecodeGgmlWithKernels(tensor, sink, span);
 }
 
 }  // namespace
 
 Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
                           BlockTensor& tensor, const Span& span) {
-  CHECK(values.size() == ElementsOf(tensor));
-  if (!CanEncode(tensor, conversion)) {
-    return EncodeTensor(values, conversion, tensor);
-  }
-  const DefaultFloatEnvironment environment;
-  ResizeArrays(tensor);
-  switch (tensor.format.kind) {
-    case BlockKind::kMicroscaling:
-      EncodeMx(values, conversion, tensor, span);
-      break;
-    case BlockKind::kTwoLevel:
-      return EncodeNvFp4WithKernels(values, tensor, span)
-                 ? Result<void>()
-                 : EncodeTensor(values, conversion, tensor);
-    default:
-      EncodeGgmlWithKernels(values, tensor, span);
-  }
-  return {};
+  return EncodeFrom(ValueSource(values), conversion, tensor, span);
+}
+
+Result<void> EncodeBlocks(ConstCodes from, const Conversion& conversion, BlockTensor& tensor,
+                          const Span& span) {
+  return EncodeFrom(ValueSource(from), conversion, tensor, span);
 }
 
 void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span& span) {
-  CHECK(values.size() == ElementsOf(tensor));
-  if (!HasKernels(tensor)) {
-    return DecodeTensor(tensor, values);
-  }
-  const DefaultFloatEnvironment environment;
-  switch (tensor.format.kind) {
-    case BlockKind::kMicroscaling:
-      return DecodeMx(tensor, values, span);
-    case BlockKind::kTwoLevel:
-      return DecodeNvFp4WithKernels(tensor, values, span);
-    default:
-      return DecodeGgmlWithKernels(tensor, values, span);
-  }
+  DecodeTo(tensor, ValueSink(values), span);
+}
+
+void DecodeBlocks(const BlockTensor& tensor, Codes to, const Conversion& conversion,
+                  const Span& span) {
+  DecodeTo(tensor, ValueSink(to, conversion, span.first_index), span);
 }
 
 }  // namespace fourpiles

@@ -71,7 +71,20 @@ constexpr std::string_view kNames[] = {"mxfp8_e4m3",
                                        "nvfp4",
                                        "nvfp4:tensor-scale=divisor",
                                        "nf4",
+                                       "nf4:block=32,double",
+                                       "fp4",
+                                       "af4",
+                                       "dynamic8",
+                                       "int8",
+                                       "int8:tensor",
+                                       "int4",
                                        "int4:group=32",
+                                       "int4:group=24,asymmetric",
+                                       "int8:asymmetric",
+                                       "uint8",
+                                       "uint8:tensor",
+                                       "uint4",
+                                       "uint4:group=32",
                                        "q8_0",
                                        "q4_0",
                                        "q5_1"};
@@ -97,6 +110,11 @@ bool SameBits(std::span<const float> a, std::span<const float> b) {
 void ExpectSame(const BlockTensor& got, const BlockTensor& wanted, const std::string& what) {
   EXPECT_TRUE(got.scales == wanted.scales) << what;
   EXPECT_TRUE(got.codes == wanted.codes) << what;
+  EXPECT_TRUE(got.zero_points == wanted.zero_points) << what;
+  EXPECT_TRUE(SameBits(got.scale_scales, wanted.scale_scales)) << what;
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(got.scale_offset),
+            std::bit_cast<std::uint32_t>(wanted.scale_offset))
+      << what;
   EXPECT_EQ(std::bit_cast<std::uint32_t>(got.tensor_scale),
             std::bit_cast<std::uint32_t>(wanted.tensor_scale))
       << what;
@@ -145,6 +163,38 @@ TEST_P(BlocksOf, TensorsOfAnyScale) {
   }
 }
 
+// Quotients on and just beside halfway, which a product with the inverse cannot tell apart: scales
+// of few bits, so that there are ties, and of 24.
+TEST(IntegerBlocks, TiesAreDecidedExactly) {
+  for (const std::string_view name : {"int8:group=512", "uint8:group=512", "int4:group=64"}) {
+    const BlockFormat format = FindBlockFormat(name).value();
+    const auto group = static_cast<std::size_t>(format.block_elements);
+    const int most = (1 << (format.element_bits - (format.asymmetric ? 0 : 1))) - 1;
+    std::mt19937 random(4);
+    std::vector<float> values(64 * group);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t g = i / group;
+      const auto fraction = static_cast<std::uint32_t>(g * 0x9e3779b1U) >> 9;
+      const float scale =
+          std::bit_cast<float>((127U << 23) | (g % 2 == 0 ? fraction & 0x7fff00U : fraction));
+      const std::size_t place = i % group;
+      const int steps = static_cast<int>(place / 3 % static_cast<std::size_t>(most));
+      const auto middle = static_cast<float>((steps + 0.5) * static_cast<double>(scale));
+      const float beside = std::bit_cast<float>(std::bit_cast<std::uint32_t>(middle) +
+                                                static_cast<std::uint32_t>(place % 3) - 1);
+      values[i] = place == 0 ? static_cast<float>(most) * scale
+                             : (random() % 2 == 0 || format.asymmetric ? beside : -beside);
+    }
+    BlockTensor wanted = {.format = format, .shape = {64, static_cast<std::int64_t>(group)}};
+    ASSERT_TRUE(EncodeTensor(values, {}, wanted));
+    ForEachTarget([&](const char* target) {
+      BlockTensor got = {.format = format, .shape = wanted.shape};
+      ASSERT_TRUE(EncodeBlocks(values, {}, got));
+      ExpectSame(got, wanted, target + std::string(name));
+    });
+  }
+}
+
 // Any bytes are a tensor in these formats.
 TEST_P(BlocksOf, AnyCodesDecodeAsTheScalarOnes) {
   const BlockFormat format = FindBlockFormat(GetParam()).value();
@@ -157,6 +207,9 @@ TEST_P(BlocksOf, AnyCodesDecodeAsTheScalarOnes) {
     }
   }
   tensor.tensor_scale = 0.37F;
+  tensor.scale_offset = 0.11F;
+  std::ranges::generate(tensor.scale_scales,
+                        [&] { return std::bit_cast<float>(static_cast<std::uint32_t>(random())); });
   std::vector<float> wanted(32 * 128);
   DecodeTensor(tensor, wanted);
   ForEachTarget([&](const char* target) {
