@@ -107,4 +107,12 @@ void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span
 void DecodeBlocks(const BlockTensor& tensor, Codes to, const Conversion& conversion = {},
                   const Span& span = {});
 
+// Into a block format and back, and counts what that did, as RoundArray does; `saturated` and
+// `subnormal` stay 0: values alone do not tell. A finite value of a block that became NaN as a
+// whole is an overflow. `scratch` is given its format and shape and holds the tensor afterwards;
+// `rounded` holds as many values and is other memory. Error: as EncodeBlocks.
+Result<RoundingStatistics> RoundBlocks(std::span<const float> values, const Conversion& conversion,
+                                       BlockTensor& scratch, std::span<float> rounded,
+                                       const Span& span = {});
+
 }  // namespace fourpiles

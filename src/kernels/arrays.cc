@@ -105,6 +105,16 @@ void Merge(const RoundingStatistics& part, RoundingStatistics& whole) {
 
 }  // namespace
 
+RoundingStatistics Merged(std::span<const RoundingStatistics> blocks) {
+  // A processor that takes subnormals for zero compares them so too.
+  const DefaultFloatEnvironment mode;
+  RoundingStatistics whole;
+  for (const RoundingStatistics& block : blocks) {
+    Merge(block, whole);
+  }
+  return whole;
+}
+
 int CodeBytes(const NumberFormat& format) {
   const int bits = StorageBits(format);
   return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
@@ -196,13 +206,7 @@ RoundingStatistics RoundArray(std::span<const float> values, const NumberFormat&
                             encode, decode);
     }
   });
-  const DefaultFloatEnvironment
-      mode;  // a processor that takes subnormals for zero compares them so too
-  RoundingStatistics whole;
-  for (const RoundingStatistics& block : blocks) {
-    Merge(block, whole);
-  }
-  return whole;
+  return Merged(blocks);
 }
 
 void RoundTripArray(std::span<const float> values, const NumberFormat& format,

@@ -2,6 +2,7 @@
 // the rest: rows that end in a short block, other roundings, most types of ggml.
 
 #include "base/check.h"
+#include "base/try.h"
 #include "formats/block_codec.h"
 #include "kernels/array_tasks.h"
 #include "kernels/block_chunks.h"
@@ -262,6 +263,26 @@ void DecodeBlocks(const BlockTensor& tensor, std::span<float> values, const Span
 void DecodeBlocks(const BlockTensor& tensor, Codes to, const Conversion& conversion,
                   const Span& span) {
   DecodeTo(tensor, ValueSink(to, conversion, span.first_index), span);
+}
+
+Result<RoundingStatistics> RoundBlocks(std::span<const float> values, const Conversion& conversion,
+                                       BlockTensor& scratch, std::span<float> rounded,
+                                       const Span& span) {
+  CHECK(rounded.size() == values.size());
+  TRY_VOID(EncodeBlocks(values, conversion, scratch, span));
+  DecodeBlocks(scratch, rounded, span);
+  std::vector<RoundingStatistics> blocks((values.size() + kSumBlock - 1) / kSumBlock);
+  ForRanges(values.size(), kSumBlock, span.threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; i += kSumBlock) {
+      const std::size_t count = std::min(kSumBlock, end - i);
+      blocks[i / kSumBlock] =
+          HasVectors()
+              ? CompareAndCount(
+                    {.values = values.data() + i, .count = count, .rounded = rounded.data() + i})
+              : CompareAndCountScalar(values.subspan(i, count), rounded.subspan(i, count));
+    }
+  });
+  return Merged(blocks);
 }
 
 }  // namespace fourpiles

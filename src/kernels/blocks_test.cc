@@ -245,12 +245,113 @@ TEST_P(BlocksOf, ShortBlocksThreadsAndTheProcessorsModeChangeNothing) {
   }
 }
 
+// As if all were widened to float32 before, and narrowed after.
+TEST_P(BlocksOf, CodesGoInAndOutWithOneRounding) {
+  const BlockFormat format = FindBlockFormat(GetParam()).value();
+  const TensorShape shape = {4, 1152};  // as a whole longer than a chunk
+  std::vector<float> values = Inputs(static_cast<std::size_t>(shape.rows * shape.columns));
+  for (const std::string_view name : {"float16", "bfloat16"}) {
+    const NumberFormat number = FindFormat(name).value();
+    std::vector<std::byte> codes(2 * values.size());
+    std::vector<std::byte> wanted_back(codes.size());
+    EncodeArray(values, {number, codes});
+    std::vector<float> widened(values.size());
+    DecodeArray({number, codes}, widened);
+    BlockTensor wanted = {.format = format, .shape = shape};
+    ASSERT_TRUE(EncodeTensor(widened, {}, wanted));
+    DecodeTensor(wanted, widened);
+    EncodeArray(widened, {number, wanted_back});
+    ForEachTarget([&](const char* target) {
+      BlockTensor got = {.format = format, .shape = shape};
+      ASSERT_TRUE(EncodeBlocks({number, codes}, {}, got, {.threads = 2}));
+      ExpectSame(got, wanted, target + std::string(name));
+      std::vector<std::byte> back(codes.size());
+      DecodeBlocks(got, {number, back}, {}, {.threads = 2});
+      EXPECT_TRUE(back == wanted_back) << target << name;
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, BlocksOf, testing::ValuesIn(kNames), [](const auto& test) {
   std::string name(test.param);
   std::ranges::replace_if(
       name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 });
+
+bool SameStatistics(const RoundingStatistics& a, const RoundingStatistics& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+RoundingStatistics CountedOneByOne(std::span<const float> values, std::span<const float> back) {
+  RoundingStatistics counted;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = values[i];
+    const double r = back[i];
+    counted.nan += std::isnan(x) ? 1 : 0;
+    counted.infinite += std::isinf(x) ? 1 : 0;
+    counted.zero += x == 0 ? 1 : 0;
+    counted.overflow += std::isfinite(x) && !std::isfinite(r) ? 1 : 0;
+    counted.underflow += x != 0 && r == 0 ? 1 : 0;
+    counted.changed += !std::isnan(x) && x != r ? 1 : 0;
+    if (std::isfinite(x)) {
+      counted.largest = std::max(counted.largest, std::abs(values[i]));
+    }
+    if (std::isfinite(x) && std::isfinite(r)) {
+      counted.sum_of_squared_errors += (r - x) * (r - x);
+      counted.sum_of_squares += x * x;
+    }
+  }
+  return counted;
+}
+
+void ExpectCounts(const RoundingStatistics& got, const RoundingStatistics& counted) {
+  EXPECT_EQ(got.nan, counted.nan);
+  EXPECT_EQ(got.infinite, counted.infinite);
+  EXPECT_EQ(got.zero, counted.zero);
+  EXPECT_EQ(got.overflow, counted.overflow);
+  EXPECT_EQ(got.underflow, counted.underflow);
+  EXPECT_EQ(got.changed, counted.changed);
+  EXPECT_EQ(got.largest, counted.largest);
+  EXPECT_EQ(got.saturated, 0);
+  EXPECT_EQ(got.subnormal, 0);
+  EXPECT_NEAR(got.sum_of_squared_errors, counted.sum_of_squared_errors,
+              1e-12 * counted.sum_of_squared_errors);
+  EXPECT_NEAR(got.sum_of_squares, counted.sum_of_squares, 1e-12 * counted.sum_of_squares);
+}
+
+TEST(RoundBlocks, CountsWhatBecameOfValues) {
+  const TensorShape shape = {36, 2304};  // more than one block of sums
+  const std::vector<float> values = Inputs(static_cast<std::size_t>(shape.rows * shape.columns));
+  for (const std::string_view name : {"mxfp4", "nvfp4", "nf4:double", "int8:tensor", "uint4"}) {
+    const BlockFormat format = FindBlockFormat(name).value();
+    BlockTensor wanted = {.format = format, .shape = shape};
+    ASSERT_TRUE(EncodeTensor(values, {}, wanted));
+    std::vector<float> back(values.size());
+    DecodeTensor(wanted, back);
+    RoundingStatistics first;
+    ForEachTarget([&](const char* target) {
+      for (const int threads : {1, 3}) {
+        BlockTensor scratch = {.format = format, .shape = shape};
+        std::vector<float> rounded(values.size());
+        const RoundingStatistics got =
+            RoundBlocks(values, {}, scratch, rounded, {.threads = threads}).value();
+        first = first.count == 0 ? got : first;
+        EXPECT_TRUE(SameStatistics(got, first)) << target << name;
+        EXPECT_TRUE(SameBits(rounded, back)) << target << name;
+      }
+    });
+    EXPECT_EQ(first.count, static_cast<std::int64_t>(values.size()));
+    ExpectCounts(first, CountedOneByOne(values, back));
+  }
+}
+
+TEST(RoundBlocks, TellsWhatEncodingTells) {
+  BlockTensor scratch = {.format = FindBlockFormat("q4_k").value(), .shape = {1, 256}};
+  const std::vector<float> values(256);
+  std::vector<float> rounded(256);
+  EXPECT_FALSE(RoundBlocks(values, {}, scratch, rounded));
+}
 
 }  // namespace
 }  // namespace fourpiles
