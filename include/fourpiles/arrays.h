@@ -93,9 +93,27 @@ void UnpackCodes(std::span<const std::byte> packed, int bits, std::span<std::byt
 [[nodiscard]] Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
                                         BlockTensor& tensor, int threads = 1);
 
+// The same of codes, each widened to float32 first: exactly, but for those of more than 24 bits,
+// which are rounded to nearest-even.
+[[nodiscard]] Result<void> EncodeBlocks(ConstCodes from, const Conversion& conversion,
+                                        BlockTensor& tensor, int threads = 1);
+
 // And back: shape.rows × shape.columns values. Error: a shape that is not that of the values,
 // arrays of other sizes than the shape asks for.
 [[nodiscard]] Result<void> DecodeBlocks(const BlockTensor& tensor, std::span<float> values,
                                         int threads = 1);
+
+// The same into codes: the float32 that the other gives, rounded once as the conversion says.
+[[nodiscard]] Result<void> DecodeBlocks(const BlockTensor& tensor, Codes to,
+                                        const Conversion& conversion = {}, int threads = 1);
+
+// Into a block format and back, and counts what that did, as RoundArray does; `saturated` and
+// `subnormal` stay 0: values alone do not tell. A finite value of a block that became NaN as a
+// whole is an overflow. `scratch` has its format and shape set and holds the tensor afterwards;
+// `rounded` holds as many values and is other memory. Error: as EncodeBlocks.
+[[nodiscard]] Result<RoundingStatistics> RoundBlocks(std::span<const float> values,
+                                                     const Conversion& conversion,
+                                                     BlockTensor& scratch, std::span<float> rounded,
+                                                     int threads = 1);
 
 }  // namespace fourpiles

@@ -20,17 +20,6 @@ constexpr NumberFormat WholeNumbers(int bits) {
           .specials = Specials::kNone};
 }
 
-int SmallestCode(const IntegerCodes& codes) {
-  if (!codes.is_signed) {
-    return 0;
-  }
-  return codes.asymmetric ? -(1 << (codes.bits - 1)) : 1 - (1 << (codes.bits - 1));
-}
-
-int LargestCode(const IntegerCodes& codes) {
-  return (1 << (codes.is_signed ? codes.bits - 1 : codes.bits)) - 1;
-}
-
 // Wide enough that what it cannot hold is beyond all codes, wherever zero lies.
 NumberFormat QuotientFormat(const IntegerCodes& codes) {
   return WholeNumbers(codes.bits + 1);
@@ -51,14 +40,18 @@ std::byte CodeOf(int number, const IntegerCodes& codes) {
   return static_cast<std::byte>(number & ((1 << codes.bits) - 1));
 }
 
-void WriteScale(const IntegerScale& scale, std::size_t index, BlockTensor& tensor) {
-  WriteFloat(tensor.scales, index, scale.scale);
-  if (scale.codes.asymmetric) {
-    tensor.zero_points[index] = CodeOf(scale.zero_point, scale.codes);
+}  // namespace
+
+int SmallestCode(const IntegerCodes& codes) {
+  if (!codes.is_signed) {
+    return 0;
   }
+  return codes.asymmetric ? -(1 << (codes.bits - 1)) : 1 - (1 << (codes.bits - 1));
 }
 
-}  // namespace
+int LargestCode(const IntegerCodes& codes) {
+  return (1 << (codes.is_signed ? codes.bits - 1 : codes.bits)) - 1;
+}
 
 IntegerCodes IntegerCodesOf(const BlockFormat& format) {
   return {format.element_bits, format.element.front() != 'u', format.asymmetric};
@@ -141,13 +134,20 @@ IntegerScale ReadIntegerScale(const BlockTensor& tensor, std::size_t index) {
   return scale;
 }
 
+void WriteIntegerScale(const IntegerScale& scale, std::size_t index, BlockTensor& tensor) {
+  WriteFloat(tensor.scales, index, scale.scale);
+  if (scale.codes.asymmetric) {
+    tensor.zero_points[index] = CodeOf(scale.zero_point, scale.codes);
+  }
+}
+
 void EncodeInteger(std::span<const float> values, const Conversion& conversion,
                    BlockTensor& tensor) {
   const IntegerCodes kind = IntegerCodesOf(tensor.format);
   ForEachRun(tensor.shape, tensor.format, [&](const Run& run) {
     const ValueRange range = RangeOf(values.subspan(run.first, run.count), conversion.subnormals);
     const IntegerScale scale = IntegerScaleOf(range, kind);
-    WriteScale(scale, run.scale, tensor);
+    WriteIntegerScale(scale, run.scale, tensor);
     EncodeRun(values, run, tensor,
               [&](std::span<const float> piece, std::uint64_t first, std::span<std::byte> codes) {
                 EncodeIntegers(piece, scale, conversion, first, codes);

@@ -19,6 +19,10 @@ struct IntegerCodes {
 
 IntegerCodes IntegerCodesOf(const BlockFormat& format);
 
+// The numbers that codes go from and to.
+int SmallestCode(const IntegerCodes& codes);
+int LargestCode(const IntegerCodes& codes);
+
 // What values reach, zero included: −below … above. NaN where one is NaN or infinite.
 struct ValueRange {
   float below = 0;
@@ -54,6 +58,7 @@ void DecodeIntegers(std::span<const std::byte> codes, const IntegerScale& scale,
 
 // The scale of a group, a row or a tensor, as a tensor has it.
 IntegerScale ReadIntegerScale(const BlockTensor& tensor, std::size_t index);
+void WriteIntegerScale(const IntegerScale& scale, std::size_t index, BlockTensor& tensor);
 
 // A whole tensor, into codes, scales and zero points of the right sizes; see block_codec.h.
 void EncodeInteger(std::span<const float> values, const Conversion& conversion,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "fourpiles/arrays.h"
 #include "kernels/conversion_plan.h"
@@ -16,6 +17,9 @@ inline constexpr std::size_t kSumBlock = 65536;
 // An output this large is not read again from the caches: it is written past them, which saves
 // reading its lines first.
 inline constexpr std::size_t kStreamedBytes = std::size_t{4} << 20;
+
+// Of consecutive blocks of kSumBlock values, merged in order.
+RoundingStatistics Merged(std::span<const RoundingStatistics> blocks);
 
 // Whether the processor has an instruction set that the kernels are made for; else none may be
 // called.
@@ -51,6 +55,9 @@ void RoundFloats(const RoundTask& task, const EncodePlan& encode, const DecodePl
 // At most kSumBlock values.
 RoundingStatistics RoundAndCount(const RoundTask& task, const EncodePlan& encode,
                                  const DecodePlan& decode);
+// The same of values that `rounded` holds already: nothing is known of what saturated or is
+// subnormal in their format.
+RoundingStatistics CompareAndCount(const RoundTask& task);
 
 // Philox4x32-10's word i % 4 of the counter i / 4 for i = first …, keyed with the seed.
 struct RandomWords {

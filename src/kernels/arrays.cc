@@ -199,6 +199,16 @@ class BlockRounder {
 
 }  // namespace
 
+RoundingStatistics Merged(std::span<const RoundingStatistics> blocks) {
+  // A processor that takes subnormals for zero compares them so too.
+  const DefaultFloatEnvironment mode;
+  RoundingStatistics whole;
+  for (const RoundingStatistics& block : blocks) {
+    Merge(block, whole);
+  }
+  return whole;
+}
+
 int CodeBytes(const NumberFormat& format) {
   const int bits = StorageBits(format);
   return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
@@ -245,12 +255,7 @@ RoundingStatistics RoundArray(std::span<const float> values, const NumberFormat&
           round(values.subspan(i, count), rounded.empty() ? rounded : rounded.subspan(i, count), i);
     }
   });
-  const DefaultFloatEnvironment environment;  // else subnormals may be compared as zeros
-  RoundingStatistics whole;
-  for (const RoundingStatistics& block : blocks) {
-    Merge(block, whole);
-  }
-  return whole;
+  return Merged(blocks);
 }
 
 void RoundTripArray(std::span<const float> values, const NumberFormat& format,

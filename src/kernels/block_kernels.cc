@@ -8,10 +8,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/block_kernels.cc"
-#include <hwy/foreach_target.h>
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/bytes-inl.h"
 #include "kernels/largest-inl.h"
 #include "kernels/rounding-inl.h"
 
@@ -29,18 +30,6 @@ float LargestFinite(const float* /*values*/, std::size_t /*count*/) {
 #else
 
 constexpr std::size_t kLanes = HWY_LANES(float);
-
-HWY_INLINE void StoreBytes(CodeVector codes, std::byte* to) {
-  const hn::Rebind<std::uint8_t, Bits32> bytes;
-  hn::StoreU(hn::TruncateTo(bytes, hn::BitCast(Bits32(), codes)), bytes,
-             reinterpret_cast<std::uint8_t*>(to));
-}
-
-HWY_INLINE CodeVector LoadBytes(const std::byte* from) {
-  const hn::Rebind<std::uint8_t, Bits32> bytes;
-  const auto codes = hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(from));
-  return hn::BitCast(Codes32(), hn::PromoteTo(Bits32(), codes));
-}
 
 // Blocks are looked at in three steps, so that none waits for the one before: the largest magnitude
 // of each, their scales a vector at a time, then the elements, which are in the first-level cache.
@@ -106,7 +95,7 @@ template <bool kNearestEven>
 void EncodeMx(const MxTask& shared_task, const MxPlan& plan) {
   HWY_ALIGN std::int32_t largest[kMost] = {};
   MxScales scales;
-  StoreLargestMagnitudes<kMxBlock>(shared_task.values, shared_task.blocks, largest);
+  StoreLargestMagnitudes({shared_task.values, shared_task.blocks, kMxBlock}, largest);
   FindMxScales(largest, shared_task.blocks, plan, scales);
   const EncodePlan encode = plan.encode;  // what is stored to may be anything but these
   const bool is_integer = plan.format.is_integer;
@@ -146,20 +135,6 @@ HWY_INLINE FloatVector MxElements(CodeVector code, const MxPlan& plan) {
   const Codes32 d;
   const CodeVector number = hn::ShiftRight<24>(hn::ShiftLeft<24>(code));
   return hn::Mul(hn::ConvertTo(Floats(), number), hn::Set(Floats(), 1.0F / 64));
-}
-
-template <bool kStreams>
-HWY_INLINE void StoreFloats(FloatVector v, float* to) {
-  if constexpr (kStreams) {
-    hn::Stream(v, Floats(), to);
-  } else {
-    hn::StoreU(v, Floats(), to);
-  }
-}
-
-template <class Task>
-HWY_INLINE bool Streams(const Task& task) {
-  return task.streams && reinterpret_cast<std::uintptr_t>(task.values) % sizeof(FloatVector) == 0;
 }
 
 template <bool kStreams>
@@ -227,7 +202,7 @@ void EncodeNvFp4Blocks(const NvFp4Task& task, const NvFp4Plan& plan) {
   const Floats df;
   HWY_ALIGN std::int32_t largest[kMost] = {};
   HWY_ALIGN std::int32_t scales[kMost];
-  StoreLargestMagnitudes<kNvFp4Block>(task.values, task.blocks, largest);
+  StoreLargestMagnitudes({task.values, task.blocks, kNvFp4Block}, largest);
   FindNvFp4Scales(largest, task.blocks, plan, scales);
   const float* values = task.values;  // what is stored to may be anything but these
   std::byte* codes = task.codes;

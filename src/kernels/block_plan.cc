@@ -1,9 +1,12 @@
 // What the block kernels need to know, worked out once a tensor.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "base/check.h"
 #include "formats/codes.h"
 #include "formats/float32.h"
 #include "kernels/block_tasks.h"
@@ -138,6 +141,29 @@ NvFp4Plan PlanNvFp4(const NvFp4Scale& tensor) {
   }
   plan.is_plain = std::isnormal(plan.scale_estimate) && std::isnormal(plan.code_from[1][1]) &&
                   std::isnormal(plan.scale_from[1]);
+  return plan;
+}
+
+CodeBookPlan PlanCodeBook(const CodeBook& book) {
+  CodeBookPlan plan;
+  plan.book = &book;
+  plan.is_short = book.values.size() <= std::size(plan.codes);
+  std::ranges::fill(plan.bounds, std::numeric_limits<float>::infinity());
+  std::ranges::copy(book.thresholds, plan.bounds + 1);
+  std::ranges::copy(book.values, plan.values);
+  if (plan.is_short) {
+    std::ranges::copy(book.order, plan.codes);
+  } else {
+    CHECK(std::ranges::is_sorted(book.order));  // entries are codes
+  }
+  if (book.sign_bit != 0) {
+    CHECK(book.sign_bit == book.order.size());  // so that an entry with it is behind all entries
+    plan.value_mask = static_cast<std::int32_t>(kFloat32Magnitude);
+    plan.sign_bit = book.sign_bit;
+    std::ranges::transform(book.order, plan.codes + book.sign_bit, [&](std::uint8_t code) {
+      return static_cast<std::uint8_t>(code | book.sign_bit);
+    });
+  }
   return plan;
 }
 

@@ -1,154 +1,109 @@
 // Tensors in block formats: chunks of whole blocks for the kernels, threads, and the scalar way for
-// the rest: rows that end in a short block, tables, integers, most types of ggml.
+// the rest: rows that end in a short block, other roundings, most types of ggml.
 
-#include <array>
 #include <cmath>
-#include <vector>
 
+#include "base/check.h"
 #include "base/try.h"
 #include "formats/block_codec.h"
-#include "formats/block_layout.h"
 #include "kernels/array_tasks.h"
-#include "kernels/block_tasks.h"
-#include "kernels/parallel.h"
+#include "kernels/block_chunks.h"
 #include "kernels/scalar_arrays.h"
 
 namespace fourpiles {
 namespace {
-
-// Ranges of threads: whole chunks of any block and packing.
-constexpr std::size_t kRange = std::size_t{1} << 16;
 
 bool HasWholeBlocks(const BlockTensor& tensor) {
   return tensor.format.block_elements > 0 &&
          tensor.shape.columns % tensor.format.block_elements == 0;
 }
 
-// Codes of a chunk, a byte each, beside the tensor's own where those are bytes too.
-class ChunkCodes {
- public:
-  ChunkCodes(int bits, const std::vector<std::byte>& packed)
-      : bits_(bits), packed_(packed.data()) {}
-
-  std::size_t ByteOf(std::size_t element) const {
-    return element * static_cast<std::size_t>(bits_) / 8;
-  }
-  // The codes of `count` elements, unpacked.
-  const std::byte* Unpacked(std::size_t first, std::size_t count) {
-    if (bits_ == 8) {
-      return packed_ + first;
-    }
-    UnpackBytes(packed_ + ByteOf(first), count, bits_, bytes_.data());
-    return bytes_.data();
-  }
-
- private:
-  int bits_;
-  const std::byte* packed_;
-  std::array<std::byte, kChunk> bytes_ = {};
-};
-
-// Calls encode(first, count, codes) for each chunk, and packs what it wrote.
-template <class EncodeChunk>
-void EncodeChunks(std::size_t begin, std::size_t end, BlockTensor& tensor,
-                  const EncodeChunk& encode) {
-  const int bits = tensor.format.element_bits;
-  std::array<std::byte, kChunk> bytes;
-  for (std::size_t first = begin; first < end; first += kChunk) {
-    const std::size_t count = std::min(kChunk, end - first);
-    std::byte* const packed = tensor.codes.data() + first * static_cast<std::size_t>(bits) / 8;
-    std::byte* const codes = bits == 8 ? packed : bytes.data();
-    encode(first, count, codes);
-    if (bits != 8) {
-      PackBytes(codes, count, bits, packed);
-    }
-  }
-}
-
-void EncodeMx(std::span<const float> values, const Conversion& conversion, BlockTensor& tensor,
+void EncodeMx(const ValueSource& source, const Conversion& conversion, BlockTensor& tensor,
               int threads) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), conversion);
   const bool stochastic = plan.encode.stochastic;
-  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     std::array<std::uint32_t, kChunk> random = {};
-    EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
-      if (stochastic) {
-        FillRandom({.seed = conversion.seed, .first = conversion.first_index + first},
-                   random.data(), count);
-      }
-      EncodeMxBlocks({.values = values.data() + first,
-                      .blocks = count / kMxBlock,
-                      .first = first,
-                      .random = stochastic ? random.data() : nullptr,
-                      .codes = codes,
-                      .scales = tensor.scales.data() + first / kMxBlock},
-                     plan);
-    });
+    EncodeChunks({begin, end, kChunk}, source, tensor,
+                 [&](const Chunk& chunk, const float* values, std::byte* codes) {
+                   if (stochastic) {
+                     FillRandom(
+                         {.seed = conversion.seed, .first = conversion.first_index + chunk.first},
+                         random.data(), chunk.count);
+                   }
+                   EncodeMxBlocks({.values = values,
+                                   .blocks = chunk.count / kMxBlock,
+                                   .first = chunk.first,
+                                   .random = stochastic ? random.data() : nullptr,
+                                   .codes = codes,
+                                   .scales = tensor.scales.data() + chunk.first / kMxBlock},
+                                  plan);
+                 });
   });
 }
 
-void DecodeMx(const BlockTensor& tensor, std::span<float> values, int threads) {
+void DecodeMx(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), {});
-  const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
-    ChunkCodes codes(tensor.format.element_bits, tensor.codes);
-    for (std::size_t first = begin; first < end; first += kChunk) {
-      const std::size_t count = std::min(kChunk, end - first);
-      DecodeMxBlocks({.codes = codes.Unpacked(first, count),
-                      .scales = tensor.scales.data() + first / kMxBlock,
-                      .blocks = count / kMxBlock,
-                      .values = values.data() + first,
-                      .streams = streams},
-                     plan);
-    }
+  ForRanges(sink.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    DecodeChunks({begin, end, kChunk}, tensor, sink,
+                 [&](const Chunk& chunk, const std::byte* codes, float* values) {
+                   DecodeMxBlocks({.codes = codes,
+                                   .scales = tensor.scales.data() + chunk.first / kMxBlock,
+                                   .blocks = chunk.count / kMxBlock,
+                                   .values = values,
+                                   .streams = sink.Streams()},
+                                  plan);
+                 });
   });
 }
 
-float LargestFiniteOf(std::span<const float> values, int threads) {
-  std::vector<float> largest((values.size() + kRange - 1) / kRange);
-  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; i += kRange) {
-      largest[i / kRange] = LargestFinite(values.data() + i, std::min(kRange, end - i));
+float LargestFiniteOf(const ValueSource& source, int threads) {
+  std::vector<float> largest((source.size() + kRange - 1) / kRange);
+  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    std::array<float, kPiece> room;
+    for (std::size_t i = begin; i < end; i += kPiece) {
+      const std::size_t count = std::min(kPiece, end - i);
+      const float* const values = source.At(i, count, room.data());
+      largest[i / kRange] = std::max(largest[i / kRange], LargestFinite(values, count));
     }
   });
   return largest.empty() ? 0 : *std::ranges::max_element(largest);
 }
 
 // False: the tensor's scale is none of the plain ones, and nothing was encoded.
-bool EncodeNvFp4WithKernels(std::span<const float> values, BlockTensor& tensor, int threads) {
+bool EncodeNvFp4WithKernels(const ValueSource& source, BlockTensor& tensor, int threads) {
   const NvFp4Scale scale =
-      NvFp4TensorScale(LargestFiniteOf(values, threads), tensor.format.tensor_scale);
+      NvFp4TensorScale(LargestFiniteOf(source, threads), tensor.format.tensor_scale);
   tensor.tensor_scale = scale.value;
   const NvFp4Plan plan = PlanNvFp4(scale);
   if (!plan.is_plain) {
     return false;
   }
-  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
-    EncodeChunks(begin, end, tensor, [&](std::size_t first, std::size_t count, std::byte* codes) {
-      EncodeNvFp4Blocks({.values = values.data() + first,
-                         .blocks = count / kNvFp4Block,
-                         .codes = codes,
-                         .scales = tensor.scales.data() + first / kNvFp4Block},
-                        plan);
-    });
+  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    EncodeChunks({begin, end, kChunk}, source, tensor,
+                 [&](const Chunk& chunk, const float* values, std::byte* codes) {
+                   EncodeNvFp4Blocks({.values = values,
+                                      .blocks = chunk.count / kNvFp4Block,
+                                      .codes = codes,
+                                      .scales = tensor.scales.data() + chunk.first / kNvFp4Block},
+                                     plan);
+                 });
   });
   return true;
 }
 
-void DecodeNvFp4WithKernels(const BlockTensor& tensor, std::span<float> values, int threads) {
+void DecodeNvFp4WithKernels(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const NvFp4Scale scale = {tensor.tensor_scale, tensor.format.tensor_scale};
-  const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
-    ChunkCodes codes(tensor.format.element_bits, tensor.codes);
-    for (std::size_t first = begin; first < end; first += kChunk) {
-      const std::size_t count = std::min(kChunk, end - first);
-      DecodeNvFp4Blocks({.codes = codes.Unpacked(first, count),
-                         .scales = tensor.scales.data() + first / kNvFp4Block,
-                         .blocks = count / kNvFp4Block,
-                         .values = values.data() + first,
-                         .streams = streams},
-                        scale);
-    }
+  ForRanges(sink.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    DecodeChunks({begin, end, kChunk}, tensor, sink,
+                 [&](const Chunk& chunk, const std::byte* codes, float* values) {
+                   DecodeNvFp4Blocks({.codes = codes,
+                                      .scales = tensor.scales.data() + chunk.first / kNvFp4Block,
+                                      .blocks = chunk.count / kNvFp4Block,
+                                      .values = values,
+                                      .streams = sink.Streams()},
+                                     scale);
+                 });
   });
 }
 
@@ -166,52 +121,70 @@ const GgmlKernels* GgmlKernelsOf(const BlockFormat& format) {
   return found == std::end(kGgmlKernels) ? nullptr : found;
 }
 
-void EncodeGgmlWithKernels(std::span<const float> values, BlockTensor& tensor, int threads) {
+void EncodeGgmlWithKernels(const ValueSource& source, BlockTensor& tensor, int threads) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
-    GgmlKernelsOf(tensor.format)
-        ->encode({.values = values.data() + begin,
-                  .blocks = (end - begin) / elements,
-                  .bytes = tensor.codes.data() + begin / elements * bytes});
+  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    std::array<float, kPiece> room;
+    for (std::size_t i = begin; i < end; i += kPiece) {
+      const std::size_t count = std::min(kPiece, end - i);
+      GgmlKernelsOf(tensor.format)
+          ->encode({.values = source.At(i, count, room.data()),
+                    .blocks = count / elements,
+                    .bytes = tensor.codes.data() + i / elements * bytes});
+    }
   });
 }
 
-void DecodeGgmlWithKernels(const BlockTensor& tensor, std::span<float> values, int threads) {
+void DecodeGgmlWithKernels(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  const bool streams = values.size_bytes() >= kStreamedBytes;
-  ForRanges(values.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
-    GgmlKernelsOf(tensor.format)
-        ->decode({.bytes = tensor.codes.data() + begin / elements * bytes,
-                  .blocks = (end - begin) / elements,
-                  .values = values.data() + begin,
-                  .streams = streams});
+  ForRanges(sink.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+    std::array<float, kPiece> room;
+    for (std::size_t i = begin; i < end; i += kPiece) {
+      const std::size_t count = std::min(kPiece, end - i);
+      GgmlKernelsOf(tensor.format)
+          ->decode({.bytes = tensor.codes.data() + i / elements * bytes,
+                    .blocks = count / elements,
+                    .values = sink.At(i, room.data()),
+                    .streams = sink.Streams()});
+      sink.Put(i, count, room.data());
+    }
   });
 }
 
 bool HasKernels(const BlockTensor& tensor) {
-  if (!HasVectors() || !HasWholeBlocks(tensor)) {
+  if (!HasVectors()) {
     return false;
   }
   switch (tensor.format.kind) {
     case BlockKind::kMicroscaling:
     case BlockKind::kTwoLevel:
-      return true;
-    case BlockKind::kGgml:
-      return GgmlKernelsOf(tensor.format) != nullptr;
+      return HasWholeBlocks(tensor);
     case BlockKind::kCodeBook:
+      return true;
     case BlockKind::kInteger:
+      return HasIntegerKernels(tensor);
+    case BlockKind::kGgml:
       break;
   }
-  return false;
+  return HasWholeBlocks(tensor) && GgmlKernelsOf(tensor.format) != nullptr;
 }
 
-// NVFP4's comparisons are made for nearest-even.
+// Tables, quotients and NVFP4's comparisons are made for nearest-even.
 bool CanEncode(const BlockTensor& tensor, const Conversion& conversion) {
-  return HasKernels(tensor) && (tensor.format.kind != BlockKind::kTwoLevel ||
-                                (conversion.rounding == RoundingMode::kNearestEven &&
-                                 conversion.subnormals == Subnormals::kKept));
+  const bool nearest = conversion.rounding == RoundingMode::kNearestEven;
+  switch (tensor.format.kind) {
+    case BlockKind::kTwoLevel:
+      return HasKernels(tensor) && nearest && conversion.subnormals == Subnormals::kKept;
+    case BlockKind::kCodeBook:
+    case BlockKind::kInteger:
+      return HasKernels(tensor) && nearest;
+    case BlockKind::kMicroscaling:
+    case BlockKind::kGgml:
+      break;
+  }
+  return HasKernels(tensor);
 }
 
 // Of a scale that is no number, and of 0 ÷ 0, each processor makes a NaN of its own.
@@ -222,50 +195,108 @@ bool CanDecode(const BlockTensor& tensor) {
           (std::isfinite(tensor.tensor_scale) && !(divides && tensor.tensor_scale == 0)));
 }
 
-}  // namespace
+Result<void> EncodeScalar(const ValueSource& source, const Conversion& conversion,
+                          BlockTensor& tensor) {
+  std::vector<float> room;
+  return EncodeTensor(source.All(room), conversion, tensor);
+}
 
-Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
-                          BlockTensor& tensor, int threads) {
-  TRY_VOID(CheckShape(tensor, values.size()));
+Result<void> EncodeFrom(const ValueSource& source, const Conversion& conversion,
+                        BlockTensor& tensor, int threads) {
+  TRY_VOID(CheckShape(tensor, source.size()));
   TRY_VOID(CheckConversion(conversion, tensor.format));
   if (!CanEncode(tensor, conversion)) {
-    return EncodeTensor(values, conversion, tensor);
+    return EncodeScalar(source, conversion, tensor);
   }
   const DefaultFloatEnvironment environment;
   ResizeArrays(tensor);
   switch (tensor.format.kind) {
     case BlockKind::kMicroscaling:
-      EncodeMx(values, conversion, tensor, threads);
-      return {};
+      EncodeMx(source, conversion, tensor, threads);
+      break;
     case BlockKind::kTwoLevel:
-      return EncodeNvFp4WithKernels(values, tensor, threads)
+      return EncodeNvFp4WithKernels(source, tensor, threads)
                  ? Result<void>()
-                 : EncodeTensor(values, conversion, tensor);
-    default:
-      EncodeGgmlWithKernels(values, tensor, threads);
-      return {};
+                 : EncodeScalar(source, conversion, tensor);
+    case BlockKind::kCodeBook:
+      EncodeCodeBooks(source, conversion, tensor, threads);
+      break;
+    case BlockKind::kInteger:
+      EncodeIntegerRows(source, conversion, tensor, threads);
+      break;
+    case BlockKind::kGgml:
+      EncodeGgmlWithKernels(source, tensor, threads);
   }
+  return {};
 }
 
-Result<void> DecodeBlocks(const BlockTensor& tensor, std::span<float> values, int threads) {
-  TRY_VOID(CheckShape(tensor, values.size()));
-  TRY_VOID(CheckArrays(tensor));
-  if (!CanDecode(tensor)) {
-    DecodeTensor(tensor, values);
-    return {};
-  }
+void DecodeWithKernels(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const DefaultFloatEnvironment environment;
   switch (tensor.format.kind) {
     case BlockKind::kMicroscaling:
-      DecodeMx(tensor, values, threads);
-      return {};
+      return DecodeMx(tensor, sink, threads);
     case BlockKind::kTwoLevel:
-      DecodeNvFp4WithKernels(tensor, values, threads);
-      return {};
-    default:
-      DecodeGgmlWithKernels(tensor, values, threads);
-      return {};
+      return DecodeNvFp4WithKernels(tensor, sink, threads);
+    case BlockKind::kCodeBook:
+      return DecodeCodeBooks(tensor, sink, threads);
+    case BlockKind::kInteger:
+      return DecodeIntegerRows(tensor, sink, threads);
+    case BlockKind::kGgml:
+      break;
   }
+  DecodeGgmlWithKernels(tensor, sink, threads);
+}
+
+Result<void> DecodeTo(const BlockTensor& tensor, const ValueSink& sink, int threads) {
+  TRY_VOID(CheckShape(tensor, sink.size()));
+  TRY_VOID(CheckArrays(tensor));
+  if (CanDecode(tensor)) {
+    DecodeWithKernels(tensor, sink, threads);
+  } else {
+    sink.PutAll([&](std::span<float> values) { DecodeTensor(tensor, values); });
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conversion,
+                          BlockTensor& tensor, int threads) {
+  return EncodeFrom(ValueSource(values), conversion, tensor, threads);
+}
+
+Result<void> EncodeBlocks(ConstCodes from, const Conversion& conversion, BlockTensor& tensor,
+                          int threads) {
+  return EncodeFrom(ValueSource(from), conversion, tensor, threads);
+}
+
+Result<void> DecodeBlocks(const BlockTensor& tensor, std::span<float> values, int threads) {
+  return DecodeTo(tensor, ValueSink(values), threads);
+}
+
+Result<void> DecodeBlocks(const BlockTensor& tensor, Codes to, const Conversion& conversion,
+                          int threads) {
+  return DecodeTo(tensor, ValueSink(to, conversion), threads);
+}
+
+Result<RoundingStatistics> RoundBlocks(std::span<const float> values, const Conversion& conversion,
+                                       BlockTensor& scratch, std::span<float> rounded,
+                                       int threads) {
+  CHECK(rounded.size() == values.size());
+  TRY_VOID(EncodeBlocks(values, conversion, scratch, threads));
+  TRY_VOID(DecodeBlocks(scratch, rounded, threads));
+  std::vector<RoundingStatistics> blocks((values.size() + kSumBlock - 1) / kSumBlock);
+  ForRanges(values.size(), kSumBlock, threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; i += kSumBlock) {
+      const std::size_t count = std::min(kSumBlock, end - i);
+      blocks[i / kSumBlock] =
+          HasVectors()
+              ? CompareAndCount(
+                    {.values = values.data() + i, .count = count, .rounded = rounded.data() + i})
+              : CompareAndCountScalar(values.subspan(i, count), rounded.subspan(i, count));
+    }
+  });
+  return Merged(blocks);
 }
 
 }  // namespace fourpiles

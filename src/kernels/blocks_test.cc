@@ -72,7 +72,20 @@ constexpr std::string_view kNames[] = {"mxfp8_e4m3",
                                        "nvfp4",
                                        "nvfp4:tensor-scale=divisor",
                                        "nf4",
+                                       "nf4:block=32,double",
+                                       "fp4",
+                                       "af4",
+                                       "dynamic8",
+                                       "int8",
+                                       "int8:tensor",
+                                       "int4",
                                        "int4:group=32",
+                                       "int4:group=24,asymmetric",
+                                       "int8:asymmetric",
+                                       "uint8",
+                                       "uint8:tensor",
+                                       "uint4",
+                                       "uint4:group=32",
                                        "q8_0",
                                        "q4_0",
                                        "q5_1"};
@@ -98,6 +111,11 @@ bool SameBits(std::span<const float> a, std::span<const float> b) {
 void ExpectSame(const BlockTensor& got, const BlockTensor& wanted, const std::string& what) {
   EXPECT_TRUE(got.scales == wanted.scales) << what;
   EXPECT_TRUE(got.codes == wanted.codes) << what;
+  EXPECT_TRUE(got.zero_points == wanted.zero_points) << what;
+  EXPECT_TRUE(SameBits(got.scale_scales, wanted.scale_scales)) << what;
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(got.scale_offset),
+            std::bit_cast<std::uint32_t>(wanted.scale_offset))
+      << what;
   EXPECT_EQ(std::bit_cast<std::uint32_t>(got.tensor_scale),
             std::bit_cast<std::uint32_t>(wanted.tensor_scale))
       << what;
@@ -146,6 +164,38 @@ TEST_P(BlocksOf, TensorsOfAnyScale) {
   }
 }
 
+// Quotients on and just beside halfway, which a product with the inverse cannot tell apart: scales
+// of few bits, so that there are ties, and of 24.
+TEST(IntegerBlocks, TiesAreDecidedExactly) {
+  for (const std::string_view name : {"int8:group=512", "uint8:group=512", "int4:group=64"}) {
+    const BlockFormat format = FindBlockFormat(name).value();
+    const auto group = static_cast<std::size_t>(format.block_elements);
+    const int most = (1 << (format.element_bits - (format.asymmetric ? 0 : 1))) - 1;
+    std::mt19937 random(4);
+    std::vector<float> values(64 * group);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t g = i / group;
+      const auto fraction = static_cast<std::uint32_t>(g * 0x9e3779b1U) >> 9;
+      const float scale =
+          std::bit_cast<float>((127U << 23) | (g % 2 == 0 ? fraction & 0x7fff00U : fraction));
+      const std::size_t place = i % group;
+      const int steps = static_cast<int>(place / 3 % static_cast<std::size_t>(most));
+      const auto middle = static_cast<float>((steps + 0.5) * static_cast<double>(scale));
+      const float beside = std::bit_cast<float>(std::bit_cast<std::uint32_t>(middle) +
+                                                static_cast<std::uint32_t>(place % 3) - 1);
+      values[i] = place == 0 ? static_cast<float>(most) * scale
+                             : (random() % 2 == 0 || format.asymmetric ? beside : -beside);
+    }
+    BlockTensor wanted = {.format = format, .shape = {64, static_cast<std::int64_t>(group)}};
+    ASSERT_TRUE(EncodeTensor(values, {}, wanted));
+    ForEachTarget([&](const char* target) {
+      BlockTensor got = {.format = format, .shape = wanted.shape};
+      ASSERT_TRUE(EncodeBlocks(values, {}, got));
+      ExpectSame(got, wanted, target + std::string(name));
+    });
+  }
+}
+
 // Any bytes are a tensor in these formats.
 TEST_P(BlocksOf, AnyCodesDecodeAsTheScalarOnes) {
   const BlockFormat format = FindBlockFormat(GetParam()).value();
@@ -157,6 +207,9 @@ TEST_P(BlocksOf, AnyCodesDecodeAsTheScalarOnes) {
       byte = static_cast<std::byte>(random());
     }
   }
+  tensor.scale_offset = 0.11F;
+  std::ranges::generate(tensor.scale_scales,
+                        [&] { return std::bit_cast<float>(static_cast<std::uint32_t>(random())); });
   for (const float scale :
        {0.37F, -1e-40F, 0.0F, std::numeric_limits<float>::infinity(), -std::nanf("1")}) {
     tensor.tensor_scale = scale;
@@ -193,6 +246,33 @@ TEST_P(BlocksOf, ShortBlocksThreadsAndTheProcessorsModeChangeNothing) {
     }
     ExpectSame(got, wanted, "three threads");
     EXPECT_TRUE(SameBits(back, decoded));
+  }
+}
+
+// As if all were widened to float32 before, and narrowed after.
+TEST_P(BlocksOf, CodesGoInAndOutWithOneRounding) {
+  const BlockFormat format = FindBlockFormat(GetParam()).value();
+  const TensorShape shape = {4, 1152};  // as a whole longer than a chunk
+  std::vector<float> values = Inputs(static_cast<std::size_t>(shape.rows * shape.columns));
+  for (const std::string_view name : {"float16", "bfloat16"}) {
+    const NumberFormat number = FindFormat(name).value();
+    std::vector<std::byte> codes(2 * values.size());
+    std::vector<std::byte> wanted_back(codes.size());
+    EncodeArray(values, {number, codes});
+    std::vector<float> widened(values.size());
+    DecodeArray({number, codes}, widened);
+    BlockTensor wanted = {.format = format, .shape = shape};
+    ASSERT_TRUE(EncodeTensor(widened, {}, wanted));
+    DecodeTensor(wanted, widened);
+    EncodeArray(widened, {number, wanted_back});
+    ForEachTarget([&](const char* target) {
+      BlockTensor got = {.format = format, .shape = shape};
+      ASSERT_TRUE(EncodeBlocks({number, codes}, {}, got, 2));
+      ExpectSame(got, wanted, target + std::string(name));
+      std::vector<std::byte> back(codes.size());
+      ASSERT_TRUE(DecodeBlocks(got, {number, back}, {}, 2));
+      EXPECT_TRUE(back == wanted_back) << target << name;
+    });
   }
 }
 
@@ -264,6 +344,79 @@ INSTANTIATE_TEST_SUITE_P(Formats, BlocksOf, testing::ValuesIn(kNames), [](const 
       name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 });
+
+bool SameStatistics(const RoundingStatistics& a, const RoundingStatistics& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+RoundingStatistics CountedOneByOne(std::span<const float> values, std::span<const float> back) {
+  RoundingStatistics counted;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = values[i];
+    const double r = back[i];
+    counted.nan += std::isnan(x) ? 1 : 0;
+    counted.infinite += std::isinf(x) ? 1 : 0;
+    counted.zero += x == 0 ? 1 : 0;
+    counted.overflow += std::isfinite(x) && !std::isfinite(r) ? 1 : 0;
+    counted.underflow += x != 0 && r == 0 ? 1 : 0;
+    counted.changed += !std::isnan(x) && x != r ? 1 : 0;
+    if (std::isfinite(x)) {
+      counted.largest = std::max(counted.largest, std::abs(values[i]));
+    }
+    if (std::isfinite(x) && std::isfinite(r)) {
+      counted.sum_of_squared_errors += (r - x) * (r - x);
+      counted.sum_of_squares += x * x;
+    }
+  }
+  return counted;
+}
+
+void ExpectCounts(const RoundingStatistics& got, const RoundingStatistics& counted) {
+  EXPECT_EQ(got.nan, counted.nan);
+  EXPECT_EQ(got.infinite, counted.infinite);
+  EXPECT_EQ(got.zero, counted.zero);
+  EXPECT_EQ(got.overflow, counted.overflow);
+  EXPECT_EQ(got.underflow, counted.underflow);
+  EXPECT_EQ(got.changed, counted.changed);
+  EXPECT_EQ(got.largest, counted.largest);
+  EXPECT_EQ(got.saturated, 0);
+  EXPECT_EQ(got.subnormal, 0);
+  EXPECT_NEAR(got.sum_of_squared_errors, counted.sum_of_squared_errors,
+              1e-12 * counted.sum_of_squared_errors);
+  EXPECT_NEAR(got.sum_of_squares, counted.sum_of_squares, 1e-12 * counted.sum_of_squares);
+}
+
+TEST(RoundBlocks, CountsWhatBecameOfValues) {
+  const TensorShape shape = {36, 2304};  // more than one block of sums
+  const std::vector<float> values = Inputs(static_cast<std::size_t>(shape.rows * shape.columns));
+  for (const std::string_view name : {"mxfp4", "nvfp4", "nf4:double", "int8:tensor", "uint4"}) {
+    const BlockFormat format = FindBlockFormat(name).value();
+    BlockTensor wanted = {.format = format, .shape = shape};
+    ASSERT_TRUE(EncodeTensor(values, {}, wanted));
+    std::vector<float> back(values.size());
+    DecodeTensor(wanted, back);
+    RoundingStatistics first;
+    ForEachTarget([&](const char* target) {
+      for (const int threads : {1, 3}) {
+        BlockTensor scratch = {.format = format, .shape = shape};
+        std::vector<float> rounded(values.size());
+        const RoundingStatistics got = RoundBlocks(values, {}, scratch, rounded, threads).value();
+        first = first.count == 0 ? got : first;
+        EXPECT_TRUE(SameStatistics(got, first)) << target << name;
+        EXPECT_TRUE(SameBits(rounded, back)) << target << name;
+      }
+    });
+    EXPECT_EQ(first.count, static_cast<std::int64_t>(values.size()));
+    ExpectCounts(first, CountedOneByOne(values, back));
+  }
+}
+
+TEST(RoundBlocks, TellsWhatEncodingTells) {
+  BlockTensor scratch = {.format = FindBlockFormat("q4_k").value(), .shape = {1, 256}};
+  const std::vector<float> values(256);
+  std::vector<float> rounded(256);
+  EXPECT_FALSE(RoundBlocks(values, {}, scratch, rounded));
+}
 
 }  // namespace
 }  // namespace fourpiles

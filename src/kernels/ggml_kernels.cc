@@ -14,6 +14,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/bytes-inl.h"
 #include "kernels/largest-inl.h"
 #include "kernels/rounding-inl.h"
 
@@ -59,24 +60,23 @@ HWY_INLINE float FirstOf(const float* values, float magnitude) {
 }
 
 // The value of the largest magnitude of each block, with its sign; the first of several.
-HWY_INLINE void FindLargestSigned(const float* values, std::size_t blocks, float* largest) {
+HWY_INLINE void FindLargestSigned(const Blocks& blocks, float* largest) {
   const Codes32 d;
   HWY_ALIGN std::int32_t
       positive[kMost];  // bits as integers: those of the other sign are below zero
   HWY_ALIGN std::int32_t negative[kMost];
   const CodeVector sign = hn::Set(d, ~kMagnitudeMask);
-  StoreLargestOfBlocks<kBlock>(values, blocks, positive, [](CodeVector bits, CodeVector most) {
-    return hn::Max(most, bits);
-  });
-  StoreLargestOfBlocks<kBlock>(values, blocks, negative, [sign](CodeVector bits, CodeVector most) {
+  StoreLargestOfBlocks(blocks, positive,
+                       [](CodeVector bits, CodeVector most) { return hn::Max(most, bits); });
+  StoreLargestOfBlocks(blocks, negative, [sign](CodeVector bits, CodeVector most) {
     return hn::Max(most, hn::Xor(bits, sign));
   });
-  for (std::size_t b = 0; b < blocks; ++b) {
+  for (std::size_t b = 0; b < blocks.count; ++b) {
     const bool is_positive = positive[b] > negative[b];
     const float magnitude = std::bit_cast<float>(is_positive ? positive[b] : negative[b]);
     largest[b] = is_positive ? magnitude : -magnitude;
     if (HWY_UNLIKELY(positive[b] == negative[b])) {
-      largest[b] = FirstOf(values + b * kBlock, magnitude);
+      largest[b] = FirstOf(blocks.values + b * kBlock, magnitude);
     }
   }
 }
@@ -120,12 +120,6 @@ HWY_NOINLINE void EncodeScalar(const char* type, const float* values, std::byte*
   EncodeGgmlBlocks(*FindGgmlCodec(type), std::span(values, kBlock), std::span(bytes, size));
 }
 
-HWY_INLINE void StoreBytes(CodeVector codes, std::byte* to) {
-  const hn::Rebind<std::uint8_t, Bits32> bytes;
-  hn::StoreU(hn::TruncateTo(bytes, hn::BitCast(Bits32(), codes)), bytes,
-             reinterpret_cast<std::uint8_t*>(to));
-}
-
 // Calls encode(block, scales) for each block that is plain, at most kMost.
 template <class Block>
 HWY_INLINE void ForPlain(const char* type, const GgmlTask& task, const Scales& scales,
@@ -147,7 +141,7 @@ void EncodeSomeQ80(const GgmlTask& task) {
   const Floats df;
   Scales scales = {};
   HWY_ALIGN std::int32_t largest[kMost];
-  StoreLargestMagnitudes<kBlock>(task.values, task.blocks, largest);
+  StoreLargestMagnitudes({task.values, task.blocks, kBlock}, largest);
   std::memcpy(scales.largest, largest, sizeof largest);
   FindScales(task.blocks, 127, scales);
   // To the nearest, halves away from zero: the float32 below a half is added and the rest cut off.
@@ -166,7 +160,7 @@ void EncodeSomeQ40(const GgmlTask& task) {
   const Codes32 d;
   const Floats df;
   Scales scales = {};
-  FindLargestSigned(task.values, task.blocks, scales.largest);
+  FindLargestSigned({task.values, task.blocks, kBlock}, scales.largest);
   FindScales(task.blocks, -8, scales);
   const auto code_of = [&](FloatVector value, FloatVector inverse) {
     const FloatVector moved = hn::Add(hn::Mul(value, inverse), hn::Set(df, 8.5F));
@@ -211,21 +205,6 @@ HWY_NOINLINE void DecodeScalar(const char* type, const std::byte* bytes, std::si
   DecodeGgmlBlocks(*FindGgmlCodec(type), std::span(bytes, size), std::span(values, kBlock));
 }
 
-HWY_INLINE CodeVector LoadBytes(const std::byte* from) {
-  const hn::Rebind<std::uint8_t, Bits32> bytes;
-  const auto codes = hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(from));
-  return hn::BitCast(Codes32(), hn::PromoteTo(Bits32(), codes));
-}
-
-template <bool kStreams>
-HWY_INLINE void StoreFloats(FloatVector v, float* to) {
-  if constexpr (kStreams) {
-    hn::Stream(v, Floats(), to);
-  } else {
-    hn::StoreU(v, Floats(), to);
-  }
-}
-
 template <bool kStreams>
 void DecodeQ80(const GgmlDecodeTask& task) {
   const Floats df;
@@ -267,10 +246,6 @@ void DecodeQ40(const GgmlDecodeTask& task) {
       StoreFloats<kStreams>(value_of(hn::ShiftRight<4>(both)), values + kBlock / 2 + i);
     }
   }
-}
-
-HWY_INLINE bool Streams(const GgmlDecodeTask& task) {
-  return task.streams && reinterpret_cast<std::uintptr_t>(task.values) % sizeof(FloatVector) == 0;
 }
 
 void DecodeQ80Blocks(const GgmlDecodeTask& task) {

@@ -54,18 +54,28 @@ HWY_INLINE void PrefetchAhead(const float* block, std::size_t ahead) {
   }
 }
 
-// Calls largest_of(float vector as bits, largest so far) over blocks of kSize values, and stores
-// the largest lane of each block; `to` has room for a multiple of four.
-template <std::size_t kSize, class LargestOf>
-HWY_INLINE void StoreLargestOfBlocks(const float* values, std::size_t blocks, std::int32_t* to,
+// Blocks that lie one after another, each of so many values: a vector or more.
+struct Blocks {
+  const float* values = nullptr;
+  std::size_t count = 0;
+  std::size_t size = 0;
+};
+
+// Calls largest_of(float vector as bits, largest so far) over the values of each block, and stores
+// the largest lane; `to` has room for a multiple of four. The last vector of a block may overlap
+// the one before.
+template <class LargestOf>
+HWY_INLINE void StoreLargestOfBlocks(const Blocks& blocks, std::int32_t* to,
                                      const LargestOf& largest_of) {
   const Codes32 d;
-  for (std::size_t b = 0; b < blocks; b += 4) {
+  const std::size_t last = blocks.size - HWY_LANES(float);
+  for (std::size_t b = 0; b < blocks.count; b += 4) {
     CodeVector largest[4];
     for (std::size_t j = 0; j < 4; ++j) {
-      const float* const block = values + (b + j < blocks ? b + j : blocks - 1) * kSize;
-      largest[j] = hn::Zero(d);
-      for (std::size_t i = 0; i < kSize; i += HWY_LANES(float)) {
+      const std::size_t which = b + j < blocks.count ? b + j : blocks.count - 1;
+      const float* const block = blocks.values + which * blocks.size;
+      largest[j] = largest_of(hn::BitCast(d, hn::LoadU(Floats(), block + last)), hn::Zero(d));
+      for (std::size_t i = 0; i < last; i += HWY_LANES(float)) {
         largest[j] = largest_of(hn::BitCast(d, hn::LoadU(Floats(), block + i)), largest[j]);
       }
     }
@@ -74,10 +84,9 @@ HWY_INLINE void StoreLargestOfBlocks(const float* values, std::size_t blocks, st
 }
 
 // The bits of the largest magnitude of each block; NaN is larger than infinity.
-template <std::size_t kSize>
-HWY_INLINE void StoreLargestMagnitudes(const float* values, std::size_t blocks, std::int32_t* to) {
+HWY_INLINE void StoreLargestMagnitudes(const Blocks& blocks, std::int32_t* to) {
   const CodeVector mask = hn::Set(Codes32(), kMagnitudeMask);
-  StoreLargestOfBlocks<kSize>(values, blocks, to, [mask](CodeVector bits, CodeVector largest) {
+  StoreLargestOfBlocks(blocks, to, [mask](CodeVector bits, CodeVector largest) {
     return hn::Max(largest, hn::And(bits, mask));
   });
 }

@@ -13,9 +13,9 @@ HWY_BEFORE_NAMESPACE();
 namespace fourpiles::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR  // not called: see HasVectors
-void PackBytes(const std::byte* /*codes*/, std::size_t /*count*/, int /*bits*/,
+void PackBytes(const std::byte* /*codes*/, std::size_t /*count*/, const Packing& /*packing*/,
                std::byte* /*packed*/) {}
-void UnpackBytes(const std::byte* /*packed*/, std::size_t /*count*/, int /*bits*/,
+void UnpackBytes(const std::byte* /*packed*/, std::size_t /*count*/, const Packing& /*packing*/,
                  std::byte* /*codes*/) {}
 #else
 
@@ -26,6 +26,7 @@ using Pairs = hn::RepartitionToWide<Bytes>;  // of codes
 using HalfBytes = hn::Half<Bytes>;
 
 // Two codes to a byte; `count` is even.
+template <bool kHighFirst>
 void PackNibbles(const std::uint8_t* codes, std::size_t count, std::uint8_t* packed) {
   const Bytes d;
   const Pairs wide;
@@ -33,14 +34,16 @@ void PackNibbles(const std::uint8_t* codes, std::size_t count, std::uint8_t* pac
   std::size_t i = 0;
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
     const auto pairs = hn::BitCast(wide, hn::LoadU(d, codes + i));
-    const auto both = hn::Or(pairs, hn::ShiftRight<4>(pairs));
+    const auto both = kHighFirst ? hn::Or(hn::ShiftLeft<4>(pairs), hn::ShiftRight<8>(pairs))
+                                 : hn::Or(pairs, hn::ShiftRight<4>(pairs));
     hn::StoreU(hn::TruncateTo(half, both), half, packed + i / 2);
   }
   for (; i < count; i += 2) {
-    packed[i / 2] = static_cast<std::uint8_t>(codes[i] | codes[i + 1] << 4);
+    packed[i / 2] = static_cast<std::uint8_t>(codes[i + kHighFirst] | codes[i + !kHighFirst] << 4);
   }
 }
 
+template <bool kHighFirst>
 void UnpackNibbles(const std::uint8_t* packed, std::size_t count, std::uint8_t* codes) {
   const Bytes d;
   const Pairs wide;
@@ -48,12 +51,13 @@ void UnpackNibbles(const std::uint8_t* packed, std::size_t count, std::uint8_t* 
   std::size_t i = 0;
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
     const auto both = hn::PromoteTo(wide, hn::LoadU(half, packed + i / 2));
-    const auto pairs = hn::Or(both, hn::ShiftLeft<4>(both));
+    const auto pairs = kHighFirst ? hn::Or(hn::ShiftRight<4>(both), hn::ShiftLeft<8>(both))
+                                  : hn::Or(both, hn::ShiftLeft<4>(both));
     hn::StoreU(hn::BitCast(d, hn::And(pairs, hn::Set(wide, 0x0f0f))), d, codes + i);
   }
   for (; i < count; i += 2) {
-    codes[i] = packed[i / 2] & 0xf;
-    codes[i + 1] = packed[i / 2] >> 4;
+    codes[i + kHighFirst] = packed[i / 2] & 0xf;
+    codes[i + !kHighFirst] = packed[i / 2] >> 4;
   }
 }
 
@@ -125,16 +129,26 @@ void UnpackSixBits(const std::uint8_t* packed, std::size_t count, std::uint8_t* 
   std::memcpy(codes, whole, count);
 }
 
-void PackBytes(const std::byte* codes, std::size_t count, int bits, std::byte* packed) {
+void PackBytes(const std::byte* codes, std::size_t count, const Packing& packing,
+               std::byte* packed) {
   const auto* const from = reinterpret_cast<const std::uint8_t*>(codes);
   auto* const to = reinterpret_cast<std::uint8_t*>(packed);
-  bits == 4 ? PackNibbles(from, count, to) : PackSixBits(from, count, to);
+  if (packing.bits == 6) {
+    return PackSixBits(from, count, to);
+  }
+  const bool low_first = packing.order == NibbleOrder::kLowFirst;
+  low_first ? PackNibbles<false>(from, count, to) : PackNibbles<true>(from, count, to);
 }
 
-void UnpackBytes(const std::byte* packed, std::size_t count, int bits, std::byte* codes) {
+void UnpackBytes(const std::byte* packed, std::size_t count, const Packing& packing,
+                 std::byte* codes) {
   const auto* const from = reinterpret_cast<const std::uint8_t*>(packed);
   auto* const to = reinterpret_cast<std::uint8_t*>(codes);
-  bits == 4 ? UnpackNibbles(from, count, to) : UnpackSixBits(from, count, to);
+  if (packing.bits == 6) {
+    return UnpackSixBits(from, count, to);
+  }
+  const bool low_first = packing.order == NibbleOrder::kLowFirst;
+  low_first ? UnpackNibbles<false>(from, count, to) : UnpackNibbles<true>(from, count, to);
 }
 
 #endif  // HWY_SCALAR
@@ -147,11 +161,13 @@ namespace fourpiles {
 HWY_EXPORT(PackBytes);
 HWY_EXPORT(UnpackBytes);
 
-void PackBytes(const std::byte* codes, std::size_t count, int bits, std::byte* packed) {
-  HWY_DYNAMIC_DISPATCH(PackBytes)(codes, count, bits, packed);
+void PackBytes(const std::byte* codes, std::size_t count, const Packing& packing,
+               std::byte* packed) {
+  HWY_DYNAMIC_DISPATCH(PackBytes)(codes, count, packing, packed);
 }
-void UnpackBytes(const std::byte* packed, std::size_t count, int bits, std::byte* codes) {
-  HWY_DYNAMIC_DISPATCH(UnpackBytes)(packed, count, bits, codes);
+void UnpackBytes(const std::byte* packed, std::size_t count, const Packing& packing,
+                 std::byte* codes) {
+  HWY_DYNAMIC_DISPATCH(UnpackBytes)(packed, count, packing, codes);
 }
 }  // namespace fourpiles
 #endif

@@ -22,6 +22,9 @@ RoundingStatistics RoundAndCount(const RoundTask& /*task*/, const EncodePlan& /*
                                  const DecodePlan& /*decode*/) {
   return {};
 }
+RoundingStatistics CompareAndCount(const RoundTask& /*task*/) {
+  return {};
+}
 #else
 
 constexpr std::size_t kLanes = HWY_LANES(float);
@@ -152,8 +155,8 @@ struct Counts {
 struct Lanes {
   CodeVector bits;
   CodeMaskVector counted;  // not padding
-  Rounded rounded;
-  CodeVector result;  // float32 bits of the rounded values
+  CodeVector result;       // float32 bits of the rounded values
+  CodeMaskVector beyond;   // finite inputs whose rounded value lies past the largest
 };
 
 HWY_INLINE std::int64_t Count(CodeMaskVector mask) {
@@ -173,11 +176,11 @@ HWY_INLINE void CountSpecials(const Lanes& lanes, RoundingStatistics& to) {
   to.nan += Count(hn::And(lanes.counted, hn::Gt(before, infinity)));
   to.infinite += Count(was_infinite);
   to.overflow += Count(hn::AndNot(is_finite, was_finite));
-  const auto beyond = hn::Or(hn::And(was_finite, lanes.rounded.beyond), was_infinite);
+  const auto beyond = hn::Or(hn::And(was_finite, lanes.beyond), was_infinite);
   to.saturated += Count(hn::And(beyond, is_finite));
 }
 
-HWY_INLINE void CountLanes(const Lanes& lanes, const EncodePlan& plan, Counts& counts) {
+HWY_INLINE void CountLanes(const Lanes& lanes, std::uint32_t smallest_normal, Counts& counts) {
   const Codes32 d;
   const Floats df;
   RoundingStatistics& to = counts.statistics;
@@ -188,8 +191,8 @@ HWY_INLINE void CountLanes(const Lanes& lanes, const EncodePlan& plan, Counts& c
   const CodeVector above_infinity = hn::Set(d, kInfiniteMagnitude + 1);
   const CodeVector before = hn::And(lanes.bits, mask);
   const CodeVector after = hn::And(lanes.result, mask);
-  const auto rare = hn::Or(hn::Or(hn::Gt(before, below_infinity), hn::Gt(after, below_infinity)),
-                           lanes.rounded.beyond);
+  const auto rare =
+      hn::Or(hn::Or(hn::Gt(before, below_infinity), hn::Gt(after, below_infinity)), lanes.beyond);
   if (HWY_UNLIKELY(!hn::AllFalse(d, rare))) {
     CountSpecials(lanes, to);
   }
@@ -198,7 +201,7 @@ HWY_INLINE void CountLanes(const Lanes& lanes, const EncodePlan& plan, Counts& c
   const auto is_zero = hn::Eq(after, zero);
   to.zero += Count(hn::And(lanes.counted, was_zero));
   to.underflow += Count(hn::And(hn::AndNot(was_zero, number), is_zero));
-  const auto is_small = hn::Lt(after, SetCode(plan.smallest_normal));
+  const auto is_small = hn::Lt(after, SetCode(smallest_normal));
   to.subnormal += Count(hn::And(hn::AndNot(is_zero, number), is_small));
   // Not equal, also where the result is NaN.
   const auto same = hn::Eq(hn::BitCast(df, lanes.bits), hn::BitCast(df, lanes.result));
@@ -211,13 +214,40 @@ HWY_INLINE void CountLanes(const Lanes& lanes, const EncodePlan& plan, Counts& c
   counts.smallest = hn::BitCast(d, hn::Min(hn::BitCast(du, counts.smallest), less_one));
 }
 
+// What values became: rounded here …
 template <class Rounder>
-struct CountGroup {
+struct RoundedHere {
   EncodePlan encode;
   DecodePlan decode;
   Rounder rounder;
 
-  // Rounds and counts kCounted values, of which the first `count` are no padding.
+  HWY_INLINE void operator()(const RoundTask& part, std::size_t i, Lanes& lanes) const {
+    const CodeVector random = RandomAt(part.random == nullptr ? nullptr : part.random + i);
+    const Rounded rounded = rounder(lanes.bits, random, encode);
+    const FloatVector result = DecodeVector(rounded.code, decode);
+    lanes.result = hn::BitCast(Codes32(), result);
+    lanes.beyond = rounded.beyond;
+    if (part.rounded != nullptr) {
+      hn::StoreU(result, Floats(), part.rounded + i);
+    }
+  }
+  HWY_INLINE std::uint32_t SmallestNormal() const { return encode.smallest_normal; }
+};
+
+// … or before, in a format that nothing more is known of.
+struct RoundedBefore {
+  HWY_INLINE void operator()(const RoundTask& part, std::size_t i, Lanes& lanes) const {
+    lanes.result = hn::BitCast(Codes32(), hn::LoadU(Floats(), part.rounded + i));
+    lanes.beyond = hn::Lt(hn::Zero(Codes32()), hn::Zero(Codes32()));  // none
+  }
+  HWY_INLINE std::uint32_t SmallestNormal() const { return 0; }
+};
+
+template <class Became>
+struct CountGroup {
+  Became became;
+
+  // Counts kCounted values and what they become, of which the first `count` are no padding.
   HWY_INLINE void operator()(const RoundTask& part, Counts& counts, PartialSums& sums) const {
     const Codes32 d;
     const CodeVector infinity = hn::Set(d, kInfiniteMagnitude);
@@ -229,20 +259,14 @@ struct CountGroup {
       lanes.bits = hn::BitCast(d, hn::LoadU(Floats(), part.values + i));
       const auto left = static_cast<std::int32_t>(part.count) - static_cast<std::int32_t>(i);
       lanes.counted = hn::Lt(hn::Iota(d, 0), hn::Set(d, left));
-      lanes.rounded =
-          rounder(lanes.bits, RandomAt(part.random == nullptr ? nullptr : part.random + i), encode);
-      const FloatVector result = DecodeVector(lanes.rounded.code, decode);
-      lanes.result = hn::BitCast(d, result);
-      CountLanes(lanes, encode, counts);
+      became(part, i, lanes);
+      CountLanes(lanes, became.SmallestNormal(), counts);
       const auto finite = hn::And(hn::Lt(hn::And(lanes.bits, mask), infinity),
                                   hn::Lt(hn::And(lanes.result, mask), infinity));
       hn::Store(hn::BitCast(Floats(), hn::IfThenElseZero(finite, lanes.bits)), Floats(),
                 finite_before + i);
       hn::Store(hn::BitCast(Floats(), hn::IfThenElseZero(finite, lanes.result)), Floats(),
                 finite_after + i);
-      if (part.rounded != nullptr) {
-        hn::StoreU(result, Floats(), part.rounded + i);
-      }
     }
     for (std::size_t i = 0; i < kCounted; i += kDoubles) {
       Add(sums, i / kDoubles % kSumVectors, DoublesAt(finite_before + i),
@@ -255,15 +279,19 @@ template <class Group>
 HWY_NOINLINE void CountPart(const RoundTask& task, std::size_t first, const Group& group,
                             Counts& counts, PartialSums& sums) {
   HWY_ALIGN float values[kCounted] = {};
+  HWY_ALIGN float rounded[kCounted] = {};
   HWY_ALIGN std::uint32_t random[kCounted] = {};
   const std::size_t count = task.count - first;
   std::memcpy(values, task.values + first, count * sizeof(float));
+  if (task.rounded != nullptr) {
+    std::memcpy(rounded, task.rounded + first, count * sizeof(float));
+  }
   if (task.random != nullptr) {
     std::memcpy(random, task.random + first, count * sizeof(std::uint32_t));
   }
-  group({.values = values, .count = count, .random = random, .rounded = values}, counts, sums);
+  group({.values = values, .count = count, .random = random, .rounded = rounded}, counts, sums);
   if (task.rounded != nullptr) {
-    std::memcpy(task.rounded + first, values, count * sizeof(float));
+    std::memcpy(task.rounded + first, rounded, count * sizeof(float));
   }
 }
 
@@ -303,12 +331,21 @@ RoundingStatistics CountAll(const RoundTask& task, const Group& group) {
   return Merge(counts, sums, task.count);
 }
 
+template <class Became>
+RoundingStatistics CountWith(const RoundTask& task, const Became& became) {
+  return CountAll(task, CountGroup<Became>{became});
+}
+
 RoundingStatistics RoundAndCount(const RoundTask& task, const EncodePlan& encode,
                                  const DecodePlan& decode) {
   if (encode.is_nearest_even) {
-    return CountAll(task, CountGroup<NearestEven>{encode, decode, {}});
+    return CountWith(task, RoundedHere<NearestEven>{encode, decode, {}});
   }
-  return CountAll(task, CountGroup<AnyRounding>{encode, decode, {hn::Zero(Codes32())}});
+  return CountWith(task, RoundedHere<AnyRounding>{encode, decode, {hn::Zero(Codes32())}});
+}
+
+RoundingStatistics CompareAndCount(const RoundTask& task) {
+  return CountWith(task, RoundedBefore());
 }
 
 #endif  // HWY_SCALAR
@@ -320,6 +357,7 @@ HWY_AFTER_NAMESPACE();
 namespace fourpiles {
 HWY_EXPORT(RoundFloats);
 HWY_EXPORT(RoundAndCount);
+HWY_EXPORT(CompareAndCount);
 
 void RoundFloats(const RoundTask& task, const EncodePlan& encode, const DecodePlan& decode) {
   HWY_DYNAMIC_DISPATCH(RoundFloats)(task, encode, decode);
@@ -328,6 +366,10 @@ void RoundFloats(const RoundTask& task, const EncodePlan& encode, const DecodePl
 RoundingStatistics RoundAndCount(const RoundTask& task, const EncodePlan& encode,
                                  const DecodePlan& decode) {
   return HWY_DYNAMIC_DISPATCH(RoundAndCount)(task, encode, decode);
+}
+
+RoundingStatistics CompareAndCount(const RoundTask& task) {
+  return HWY_DYNAMIC_DISPATCH(CompareAndCount)(task);
 }
 }  // namespace fourpiles
 #endif

@@ -27,16 +27,16 @@ float SmallestOf(float smallest, float magnitude) {
 }
 
 // Counts one value that is no NaN.
-void Count(float value, const Encoded& encoded, double result, RoundingStatistics& to) {
+void Count(float value, RoundingStatus status, double result, RoundingStatistics& to) {
   const float magnitude = std::abs(value);
   const bool was_finite = std::isfinite(value);
   const bool is_finite = std::isfinite(result);
   to.infinite += was_finite ? 0 : 1;
   to.zero += magnitude == 0 ? 1 : 0;
   to.overflow += was_finite && !is_finite ? 1 : 0;
-  to.saturated += encoded.status == RoundingStatus::kSaturated ? 1 : 0;
+  to.saturated += status == RoundingStatus::kSaturated ? 1 : 0;
   to.underflow += magnitude != 0 && result == 0 ? 1 : 0;
-  to.subnormal += encoded.status == RoundingStatus::kSubnormal ? 1 : 0;
+  to.subnormal += status == RoundingStatus::kSubnormal ? 1 : 0;
   to.changed += result == static_cast<double>(value) ? 0 : 1;
   if (was_finite) {
     to.largest = std::max(to.largest, magnitude);
@@ -55,6 +55,43 @@ class PartialSum {
 
  private:
   std::array<double, 8> parts_ = {};
+};
+
+// Counts values one after another, and what they became.
+class Counter {
+ public:
+  void Add(float value, float result, RoundingStatus status) {
+    ++statistics_.count;
+    if (std::isnan(value)) {
+      ++statistics_.nan;
+    } else {
+      Count(value, status, result, statistics_);
+    }
+    if (std::isfinite(value) && std::isfinite(result)) {
+      const double x = value;
+      const double r = result;
+      const auto i = static_cast<std::size_t>(statistics_.count - 1);
+      squares_.Add(i, x * x);
+      errors_.Add(i, (r - x) * (r - x));
+      rounded_squares_.Add(i, r * r);
+      products_.Add(i, x * r);
+    }
+  }
+  RoundingStatistics Total() const {
+    RoundingStatistics statistics = statistics_;
+    statistics.sum_of_squares = squares_.Total();
+    statistics.sum_of_squared_errors = errors_.Total();
+    statistics.sum_of_rounded_squares = rounded_squares_.Total();
+    statistics.sum_of_products = products_.Total();
+    return statistics;
+  }
+
+ private:
+  RoundingStatistics statistics_;
+  PartialSum squares_;
+  PartialSum errors_;
+  PartialSum rounded_squares_;
+  PartialSum products_;
 };
 
 }  // namespace
@@ -94,39 +131,26 @@ void ConvertScalar(ConstCodes from, Codes to, const Conversion& conversion,
 RoundingStatistics RoundAndCountScalar(std::span<const float> values, const NumberFormat& format,
                                        const Conversion& conversion, std::span<float> rounded,
                                        std::size_t first) {
-  RoundingStatistics statistics;
-  statistics.count = static_cast<std::int64_t>(values.size());
-  PartialSum squares;
-  PartialSum errors;
-  PartialSum rounded_squares;
-  PartialSum products;
+  Counter counter;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const float value = values[i];
     const Encoded encoded =
-        Encode(Flushed(value, kFloat32, conversion), format, conversion, first + i);
+        Encode(Flushed(values[i], kFloat32, conversion), format, conversion, first + i);
     const auto result = static_cast<float>(Decode(encoded.code, format));
-    if (std::isnan(value)) {
-      ++statistics.nan;
-    } else {
-      Count(value, encoded, result, statistics);
-    }
-    if (std::isfinite(value) && std::isfinite(result)) {
-      const double x = value;
-      const double r = result;
-      squares.Add(i, x * x);
-      errors.Add(i, (r - x) * (r - x));
-      rounded_squares.Add(i, r * r);
-      products.Add(i, x * r);
-    }
+    counter.Add(values[i], result, encoded.status);
     if (!rounded.empty()) {
       rounded[i] = result;
     }
   }
-  statistics.sum_of_squares = squares.Total();
-  statistics.sum_of_squared_errors = errors.Total();
-  statistics.sum_of_rounded_squares = rounded_squares.Total();
-  statistics.sum_of_products = products.Total();
-  return statistics;
+  return counter.Total();
+}
+
+RoundingStatistics CompareAndCountScalar(std::span<const float> values,
+                                         std::span<const float> rounded) {
+  Counter counter;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    counter.Add(values[i], rounded[i], RoundingStatus::kRounded);
+  }
+  return counter.Total();
 }
 
 }  // namespace fourpiles

@@ -34,4 +34,8 @@ RoundingStatistics RoundAndCountScalar(std::span<const float> values, const Numb
                                        const Conversion& conversion, std::span<float> rounded,
                                        std::size_t first);
 
+// The same of values that were rounded before, but for what saturated and what is subnormal.
+RoundingStatistics CompareAndCountScalar(std::span<const float> values,
+                                         std::span<const float> rounded);
+
 }  // namespace fourpiles
