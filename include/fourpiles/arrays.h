@@ -96,7 +96,8 @@ Result<void> EncodeBlocks(std::span<const float> values, const Conversion& conve
                           BlockTensor& tensor, const Span& span = {});
 
 // The same of codes, each widened to float32 first: exactly, but for those of more than 24 bits,
-// which are rounded to nearest-even.
+// which are rounded to nearest-even. In pieces, without memory for all of them, unless the scalar
+// way is taken.
 Result<void> EncodeBlocks(ConstCodes from, const Conversion& conversion, BlockTensor& tensor,
                           const Span& span = {});
 

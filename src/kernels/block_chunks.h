@@ -31,7 +31,7 @@ class ValueSource {
         format_(&codes.format),
         size_(codes.bytes.size() / static_cast<std::size_t>(CodeBytes(codes.format))) {}
 
-  std::size_t size() const { return size_; }
+  std::size_t Size() const { return size_; }
 
   // Values first … first + count. `room` is for as many, where they have to be made.
   const float* At(std::size_t first, std::size_t count, float* room) const {
@@ -70,7 +70,7 @@ class ValueSink {
         first_index_(first_index),
         size_(codes.bytes.size() / static_cast<std::size_t>(CodeBytes(codes.format))) {}
 
-  std::size_t size() const { return size_; }
+  std::size_t Size() const { return size_; }
   bool Streams() const { return floats_.size_bytes() >= kStreamedBytes; }
 
   // Where the values from `first` on are to be written, which may be `room`; then Put them.

@@ -24,7 +24,7 @@ void EncodeMx(const ValueSource& source, const Conversion& conversion, BlockTens
               const Span& span) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), conversion);
   const bool stochastic = plan.encode.stochastic;
-  ForRanges(source.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.Size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     std::array<std::uint32_t, kChunk + kRandomPadding> random = {};
     EncodeChunks({begin, end, kChunk}, source, tensor,
                  [&](const Chunk& chunk, const float* values, std::byte* codes) {
@@ -46,7 +46,7 @@ void EncodeMx(const ValueSource& source, const Conversion& conversion, BlockTens
 
 void DecodeMx(const BlockTensor& tensor, const ValueSink& sink, const Span& span) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), {});
-  ForRanges(sink.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(sink.Size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     DecodeChunks({begin, end, kChunk}, tensor, sink,
                  [&](const Chunk& chunk, const std::byte* codes, float* values) {
                    DecodeMxBlocks({.codes = codes,
@@ -60,8 +60,8 @@ void DecodeMx(const BlockTensor& tensor, const ValueSink& sink, const Span& span
 }
 
 float LargestFiniteOf(const ValueSource& source, int threads) {
-  std::vector<float> largest((source.size() + kRange - 1) / kRange);
-  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  std::vector<float> largest((source.Size() + kRange - 1) / kRange);
+  ForRanges(source.Size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     std::array<float, kPiece> room;
     for (std::size_t i = begin; i < end; i += kPiece) {
       const std::size_t count = std::min(kPiece, end - i);
@@ -81,7 +81,7 @@ bool EncodeNvFp4WithKernels(const ValueSource& source, BlockTensor& tensor, cons
   if (!plan.is_plain) {
     return false;
   }
-  ForRanges(source.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.Size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     EncodeChunks({begin, end, kChunk}, source, tensor,
                  [&](const Chunk& chunk, const float* values, std::byte* codes) {
                    EncodeNvFp4Blocks({.values = values,
@@ -96,7 +96,7 @@ bool EncodeNvFp4WithKernels(const ValueSource& source, BlockTensor& tensor, cons
 
 void DecodeNvFp4WithKernels(const BlockTensor& tensor, const ValueSink& sink, const Span& span) {
   const NvFp4Scale scale = {tensor.tensor_scale, tensor.format.tensor_scale};
-  ForRanges(sink.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(sink.Size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     DecodeChunks({begin, end, kChunk}, tensor, sink,
                  [&](const Chunk& chunk, const std::byte* codes, float* values) {
                    DecodeNvFp4Blocks({.codes = codes,
@@ -126,7 +126,7 @@ const GgmlKernels* GgmlKernelsOf(const BlockFormat& format) {
 void EncodeGgmlWithKernels(const ValueSource& source, BlockTensor& tensor, const Span& span) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  ForRanges(source.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.Size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     std::array<float, kPiece> room;
     for (std::size_t i = begin; i < end; i += kPiece) {
       const std::size_t count = std::min(kPiece, end - i);
@@ -141,7 +141,7 @@ void EncodeGgmlWithKernels(const ValueSource& source, BlockTensor& tensor, const
 void DecodeGgmlWithKernels(const BlockTensor& tensor, const ValueSink& sink, const Span& span) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  ForRanges(sink.size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(sink.Size(), kRange, span.threads, [&](std::size_t begin, std::size_t end) {
     std::array<float, kPiece> room;
     for (std::size_t i = begin; i < end; i += kPiece) {
       const std::size_t count = std::min(kPiece, end - i);
@@ -197,7 +197,7 @@ Result<void> EncodeScalar(const ValueSource& source, const Conversion& conversio
 
 Result<void> EncodeFrom(const ValueSource& source, const Conversion& conversion,
                         BlockTensor& tensor, const Span& span) {
-  CHECK(source.size() == ElementsOf(tensor));
+  CHECK(source.Size() == ElementsOf(tensor));
   if (!CanEncode(tensor, conversion)) {
     return EncodeScalar(source, conversion, tensor);
   }
@@ -224,7 +224,7 @@ Result<void> EncodeFrom(const ValueSource& source, const Conversion& conversion,
 }
 
 void DecodeTo(const BlockTensor& tensor, const ValueSink& sink, const Span& span) {
-  CHECK(sink.size() == ElementsOf(tensor));
+  CHECK(sink.Size() == ElementsOf(tensor));
   if (!HasKernels(tensor)) {
     return sink.PutAll([&](std::span<float> values) { DecodeTensor(tensor, values); });
   }
