@@ -94,7 +94,8 @@ void UnpackCodes(std::span<const std::byte> packed, int bits, std::span<std::byt
                                         BlockTensor& tensor, int threads = 1);
 
 // The same of codes, each widened to float32 first: exactly, but for those of more than 24 bits,
-// which are rounded to nearest-even.
+// which are rounded to nearest-even. In pieces, without memory for all of them, unless the scalar
+// way is taken.
 [[nodiscard]] Result<void> EncodeBlocks(ConstCodes from, const Conversion& conversion,
                                         BlockTensor& tensor, int threads = 1);
 

@@ -28,7 +28,7 @@ class ValueSource {
       : codes_(codes),
         size_(codes.bytes.size() / static_cast<std::size_t>(CodeBytes(codes.format))) {}
 
-  std::size_t size() const { return size_; }  // NOLINT(readability-identifier-naming): as a span
+  std::size_t Size() const { return size_; }
 
   // Values first … first + count. `room` is for as many, where they have to be made.
   const float* At(std::size_t first, std::size_t count, float* room) const {
@@ -65,7 +65,7 @@ class ValueSink {
         conversion_(conversion),
         size_(codes.bytes.size() / static_cast<std::size_t>(CodeBytes(codes.format))) {}
 
-  std::size_t size() const { return size_; }  // NOLINT(readability-identifier-naming): as a span
+  std::size_t Size() const { return size_; }
   bool Streams() const { return floats_.size_bytes() >= kStreamedBytes; }
 
   // Where the values from `first` on are to be written, which may be `room`; then Put them.

@@ -150,6 +150,9 @@ CodeBookPlan PlanCodeBook(const CodeBook& book) {
   plan.is_short = book.values.size() <= std::size(plan.codes);
   std::ranges::fill(plan.bounds, std::numeric_limits<float>::infinity());
   std::ranges::copy(book.thresholds, plan.bounds + 1);
+  for (std::size_t i = 1; i < std::size(plan.coarse); ++i) {
+    plan.coarse[i] = plan.bounds[i * std::size(plan.coarse)];
+  }
   std::ranges::copy(book.values, plan.values);
   if (plan.is_short) {
     std::ranges::copy(book.order, plan.codes);

@@ -97,6 +97,7 @@ struct CodeBookPlan {
   std::int32_t value_mask = -1;  // of the bits that are looked up: magnitudes have no sign …
   std::int32_t sign_bit = 0;     // … but this in a code
   alignas(64) float bounds[256] = {};  // above bounds[i] a value gets entry i or one further up
+  alignas(64) float coarse[16] = {};   // every sixteenth of them
   alignas(64) float values[256] = {};  // of codes
   alignas(16) std::uint8_t codes[16] = {};  // of entries of a short table, with the sign bit too
 };

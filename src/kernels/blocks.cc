@@ -22,7 +22,7 @@ void EncodeMx(const ValueSource& source, const Conversion& conversion, BlockTens
               int threads) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), conversion);
   const bool stochastic = plan.encode.stochastic;
-  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.Size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     std::array<std::uint32_t, kChunk> random = {};
     EncodeChunks({begin, end, kChunk}, source, tensor,
                  [&](const Chunk& chunk, const float* values, std::byte* codes) {
@@ -44,7 +44,7 @@ void EncodeMx(const ValueSource& source, const Conversion& conversion, BlockTens
 
 void DecodeMx(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const MxPlan plan = PlanMx(MicroscalingOf(tensor.format), {});
-  ForRanges(sink.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(sink.Size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     DecodeChunks({begin, end, kChunk}, tensor, sink,
                  [&](const Chunk& chunk, const std::byte* codes, float* values) {
                    DecodeMxBlocks({.codes = codes,
@@ -58,8 +58,8 @@ void DecodeMx(const BlockTensor& tensor, const ValueSink& sink, int threads) {
 }
 
 float LargestFiniteOf(const ValueSource& source, int threads) {
-  std::vector<float> largest((source.size() + kRange - 1) / kRange);
-  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  std::vector<float> largest((source.Size() + kRange - 1) / kRange);
+  ForRanges(source.Size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     std::array<float, kPiece> room;
     for (std::size_t i = begin; i < end; i += kPiece) {
       const std::size_t count = std::min(kPiece, end - i);
@@ -79,7 +79,7 @@ bool EncodeNvFp4WithKernels(const ValueSource& source, BlockTensor& tensor, int 
   if (!plan.is_plain) {
     return false;
   }
-  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.Size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     EncodeChunks({begin, end, kChunk}, source, tensor,
                  [&](const Chunk& chunk, const float* values, std::byte* codes) {
                    EncodeNvFp4Blocks({.values = values,
@@ -94,7 +94,7 @@ bool EncodeNvFp4WithKernels(const ValueSource& source, BlockTensor& tensor, int 
 
 void DecodeNvFp4WithKernels(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const NvFp4Scale scale = {tensor.tensor_scale, tensor.format.tensor_scale};
-  ForRanges(sink.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(sink.Size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     DecodeChunks({begin, end, kChunk}, tensor, sink,
                  [&](const Chunk& chunk, const std::byte* codes, float* values) {
                    DecodeNvFp4Blocks({.codes = codes,
@@ -124,7 +124,7 @@ const GgmlKernels* GgmlKernelsOf(const BlockFormat& format) {
 void EncodeGgmlWithKernels(const ValueSource& source, BlockTensor& tensor, int threads) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  ForRanges(source.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.Size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     std::array<float, kPiece> room;
     for (std::size_t i = begin; i < end; i += kPiece) {
       const std::size_t count = std::min(kPiece, end - i);
@@ -139,7 +139,7 @@ void EncodeGgmlWithKernels(const ValueSource& source, BlockTensor& tensor, int t
 void DecodeGgmlWithKernels(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const auto elements = static_cast<std::size_t>(tensor.format.block_elements);
   const auto bytes = static_cast<std::size_t>(tensor.format.block_bits) / 8;
-  ForRanges(sink.size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(sink.Size(), kRange, threads, [&](std::size_t begin, std::size_t end) {
     std::array<float, kPiece> room;
     for (std::size_t i = begin; i < end; i += kPiece) {
       const std::size_t count = std::min(kPiece, end - i);
@@ -203,7 +203,7 @@ Result<void> EncodeScalar(const ValueSource& source, const Conversion& conversio
 
 Result<void> EncodeFrom(const ValueSource& source, const Conversion& conversion,
                         BlockTensor& tensor, int threads) {
-  TRY_VOID(CheckShape(tensor, source.size()));
+  TRY_VOID(CheckShape(tensor, source.Size()));
   TRY_VOID(CheckConversion(conversion, tensor.format));
   if (!CanEncode(tensor, conversion)) {
     return EncodeScalar(source, conversion, tensor);
@@ -248,7 +248,7 @@ void DecodeWithKernels(const BlockTensor& tensor, const ValueSink& sink, int thr
 }
 
 Result<void> DecodeTo(const BlockTensor& tensor, const ValueSink& sink, int threads) {
-  TRY_VOID(CheckShape(tensor, sink.size()));
+  TRY_VOID(CheckShape(tensor, sink.Size()));
   TRY_VOID(CheckArrays(tensor));
   if (CanDecode(tensor)) {
     DecodeWithKernels(tensor, sink, threads);

@@ -278,7 +278,9 @@ TEST_P(BlocksOf, CodesGoInAndOutWithOneRounding) {
 
 // So large that values are written past the caches, from an aligned start and another; on threads,
 // also with random roundings.
-TEST_P(BlocksOf, LargeTensors) {
+class LargeBlocksOf : public testing::TestWithParam<std::string_view> {};
+
+TEST_P(LargeBlocksOf, AreThoseOfOneThreadAndTheScalarWay) {
   const BlockFormat format = FindBlockFormat(GetParam()).value();
   constexpr std::int64_t kColumns = 4096;
   const std::vector<float> few = Inputs(16 * kColumns);
@@ -338,12 +340,18 @@ TEST(Blocks, TensorsThatDoNotFitAreRefused) {
   EXPECT_FALSE(EncodeBlocks(values, {.subnormals = Subnormals::kFlushedOnInput}, ggml));
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, BlocksOf, testing::ValuesIn(kNames), [](const auto& test) {
+std::string NameOf(const testing::TestParamInfo<std::string_view>& test) {
   std::string name(test.param);
   std::ranges::replace_if(
       name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, BlocksOf, testing::ValuesIn(kNames), NameOf);
+INSTANTIATE_TEST_SUITE_P(Formats, LargeBlocksOf,
+                         testing::Values("mxfp8_e4m3", "mxfp6_e2m3", "nvfp4", "nf4", "int8", "q8_0",
+                                         "q4_0"),
+                         NameOf);
 
 bool SameStatistics(const RoundingStatistics& a, const RoundingStatistics& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;

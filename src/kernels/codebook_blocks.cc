@@ -121,7 +121,7 @@ void DecodeRest(const BlockTensor& tensor, const Parts& parts, const ValueSink& 
 void EncodeCodeBooks(const ValueSource& source, const Conversion& conversion, BlockTensor& tensor,
                      int threads) {
   const CodeBookPlan plan = PlanCodeBook(FindCodeBook(tensor.format.element));
-  const Parts parts = PartsOf(source.size(), tensor.format);
+  const Parts parts = PartsOf(source.Size(), tensor.format);
   if (tensor.format.double_quantized) {
     tensor.scale_scales.resize(tensor.scales.size());
   }
@@ -150,7 +150,7 @@ void EncodeCodeBooks(const ValueSource& source, const Conversion& conversion, Bl
 
 void DecodeCodeBooks(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const CodeBookPlan plan = PlanCodeBook(FindCodeBook(tensor.format.element));
-  const Parts parts = PartsOf(sink.size(), tensor.format);
+  const Parts parts = PartsOf(sink.Size(), tensor.format);
   ForRanges(parts.whole, kRange, threads, [&](std::size_t begin, std::size_t end) {
     DecodeChunks({begin, end}, tensor, sink,
                  [&](const Chunk& chunk, const std::byte* codes, float* values) {

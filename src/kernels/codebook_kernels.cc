@@ -72,12 +72,12 @@ class LongTable {
   const float* numbers_;
 };
 
-// The entry of values: as many bounds as they are above, found by halving, the bounds sorted.
-template <int kFirstStep, class Table>
-HWY_INLINE CodeVector EntryOf(FloatVector value, const Table& bounds) {
+// The entry of values: as many of the sorted bounds as they are above, found by halving, from
+// `entry` on. Sixteen entries are told apart.
+template <class Table>
+HWY_INLINE CodeVector EntryOf(FloatVector value, const Table& bounds, CodeVector entry) {
   const Codes32 d;
-  CodeVector entry = hn::Zero(d);
-  for (std::int32_t step = kFirstStep; step > 0; step /= 2) {
+  for (std::int32_t step = 8; step > 0; step /= 2) {
     const CodeVector next = hn::Or(entry, hn::Set(d, step));
     entry = hn::IfThenElse(hn::RebindMask(d, hn::Gt(value, bounds(next))), next, entry);
   }
@@ -101,7 +101,7 @@ struct ShortBook {
     const Floats df;
     const hn::ScalableTag<std::uint8_t> bytes;
     const CodeVector looked_up = hn::And(hn::BitCast(d, value), value_mask);
-    const CodeVector entry = EntryOf<8>(hn::BitCast(df, looked_up), bounds);
+    const CodeVector entry = EntryOf(hn::BitCast(df, looked_up), bounds, hn::Zero(d));
     const auto negative = hn::RebindMask(d, hn::Lt(value, hn::Zero(df)));  // and not −0
     const CodeVector place = hn::Or(entry, hn::IfThenElseZero(negative, sign_bit));
     return hn::BitCast(d, hn::TableLookupBytes(codes, hn::BitCast(bytes, place)));
@@ -109,9 +109,14 @@ struct ShortBook {
 };
 
 struct LongBook {
+  ShortTable coarse;
   LongTable bounds;
-  HWY_INLINE explicit LongBook(const CodeBookPlan& plan) : bounds(plan.bounds) {}
-  HWY_INLINE CodeVector operator()(FloatVector value) const { return EntryOf<128>(value, bounds); }
+  HWY_INLINE explicit LongBook(const CodeBookPlan& plan)
+      : coarse(plan.coarse), bounds(plan.bounds) {}
+  HWY_INLINE CodeVector operator()(FloatVector value) const {
+    const CodeVector sixteen = EntryOf(value, coarse, hn::Zero(Codes32()));
+    return EntryOf(value, bounds, hn::ShiftLeft<4>(sixteen));
+  }
 };
 
 // The scale of a block that has no NaN nor infinity and whose scale is no subnormal has an inverse.

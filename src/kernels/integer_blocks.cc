@@ -11,8 +11,9 @@ std::size_t RunElements(const BlockTensor& tensor) {
   return RunLayoutOf(tensor.shape, tensor.format).count;
 }
 
+// A chunk holds four or more, which is how many the kernels look at together.
 bool IsShort(std::size_t run) {
-  return run <= kPiece;
+  return run <= kPiece / 4;
 }
 
 // Of short runs: chunks and the ranges of threads are whole ones.
@@ -41,7 +42,7 @@ void EncodeShortRuns(const ValueSource& source, Subnormals subnormals, BlockTens
                      int threads) {
   const std::size_t run = RunElements(tensor);
   const std::size_t step = ChunkOf(run);
-  ForRanges(source.size(), kRange / step * step, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(source.Size(), kRange / step * step, threads, [&](std::size_t begin, std::size_t end) {
     IntegerScales scales = {.codes = IntegerCodesOf(tensor.format)};
     EncodeChunks({begin, end, step}, source, tensor,
                  [&](const Chunk& chunk, const float* values, std::byte* codes) {
@@ -91,7 +92,7 @@ void EncodeLongRun(const ValueSource& source, const Run& run, Subnormals subnorm
 void DecodeShortRuns(const BlockTensor& tensor, const ValueSink& sink, int threads) {
   const std::size_t run = RunElements(tensor);
   const std::size_t step = ChunkOf(run);
-  ForRanges(sink.size(), kRange / step * step, threads, [&](std::size_t begin, std::size_t end) {
+  ForRanges(sink.Size(), kRange / step * step, threads, [&](std::size_t begin, std::size_t end) {
     IntegerScales scales = {.codes = IntegerCodesOf(tensor.format)};
     DecodeChunks({begin, end, step}, tensor, sink,
                  [&](const Chunk& chunk, const std::byte* codes, float* values) {
