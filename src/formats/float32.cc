@@ -66,7 +66,7 @@ double QuotientToOdd(double a, double b) {
   const std::uint64_t divisor = SignificandOf(b);
   auto quotient = static_cast<std::uint64_t>(dividend / divisor);  // 54 or 55 bits
   const bool rest = Wide{quotient} * divisor != dividend;
-  const int cut = 11 - std::countl_zero(quotient);
+  const int cut = quotient >> 54 == 0 ? 1 : 2;
   const bool dropped = (quotient & ((std::uint64_t{1} << cut) - 1)) != 0;
   quotient >>= cut;
   quotient |= rest || dropped ? 1 : 0;
