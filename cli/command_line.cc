@@ -213,16 +213,6 @@ void GiveBackValues(std::span<const Option> options, Sorted& sorted) {
   }
 }
 
-// The items of a list. Commas behind a colon are its item's own: "fp16,int4:group=32,asymmetric".
-Words ItemsOf(const std::string& list) {
-  const std::size_t end = list.find(',', std::min(list.find(':'), list.size()));
-  Words items = CLI::detail::split(list.substr(0, end), ',');
-  if (end < list.size()) {
-    items.back() += list.substr(end);
-  }
-  return items;
-}
-
 // The values of one option: without marks, lists taken apart.
 Words ValuesOf(const Option& option, const Words& words) {
   Words values;
@@ -359,6 +349,15 @@ ByteUnit UnitOf(const Arguments& arguments) {
 
 std::span<const Option> GlobalOptions() {
   return kGlobalOptions;
+}
+
+std::vector<std::string> ItemsOf(const std::string& list) {
+  const std::size_t end = list.find(',', std::min(list.find(':'), list.size()));
+  Words items = CLI::detail::split(list.substr(0, end), ',');
+  if (end < list.size()) {
+    items.back() += list.substr(end);
+  }
+  return items;
 }
 
 bool IsPositional(const Option& option) {

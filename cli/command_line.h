@@ -9,7 +9,9 @@
 // value it keeps only the first: "round --to float16 1.5 2.5" rounds two numbers.
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/command.h"
 #include "fourpiles/result.h"
@@ -22,6 +24,9 @@ std::span<const Option> GlobalOptions();
 
 // True for positional arguments, whose name has no dashes.
 bool IsPositional(const Option& option);
+
+// The items of a list. Commas behind a colon are its item's own: "fp16,int4:group=32,asymmetric".
+std::vector<std::string> ItemsOf(const std::string& list);
 
 // The unit of --unit: GiB when it was not given.
 ByteUnit UnitOf(const Arguments& arguments);

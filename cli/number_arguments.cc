@@ -2,6 +2,7 @@
 
 #include "base/nearest_name.h"
 #include "base/try.h"
+#include "cli/command_line.h"
 #include "formats/any_format.h"
 #include "formats/choices.h"
 #include "units/parse.h"
@@ -53,12 +54,14 @@ Result<void> RefuseIdle(const Arguments& arguments, std::string_view option, boo
 
 Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view option) {
   NamedFormats formats;
-  for (const std::string& name : arguments.All(option)) {
-    TRY(const AnyFormat format, FindAnyFormat(name, option));
-    if (const auto* block = std::get_if<BlockFormat>(&format)) {
-      formats.blocks.push_back(*block);
-    } else {
-      formats.numbers.push_back(std::get<NumberFormat>(format));
+  for (const std::string& list : arguments.All(option)) {
+    for (const std::string& name : ItemsOf(list)) {  // NAME may be a list as well as --to
+      TRY(const AnyFormat format, FindAnyFormat(name, option));
+      if (const auto* block = std::get_if<BlockFormat>(&format)) {
+        formats.blocks.push_back(*block);
+      } else {
+        formats.numbers.push_back(std::get<NumberFormat>(format));
+      }
     }
   }
   return formats;
@@ -67,11 +70,7 @@ Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view o
 Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option) {
   TRY(NamedFormats formats, AnyFormatsOf(arguments, option));
   if (!formats.blocks.empty()) {
-    return WrongUsage(
-        {.where = std::string(option),
-         .found = "\"" + std::string(formats.blocks.front().name) + "\" is a block format",
-         .expected = "expected a format of one value",
-         .hint = "\"fourpiles formats\" lists both"});
+    return NotOfOneValue(formats.blocks.front().name, option);
   }
   return std::move(formats.numbers);
 }

@@ -8,6 +8,8 @@ get_property(libraries GLOBAL PROPERTY FOURPILES_LIBRARIES)
 add_library(fourpiles_all INTERFACE)
 set_target_properties(fourpiles_all PROPERTIES EXPORT_NAME fourpiles)
 target_link_libraries(fourpiles_all INTERFACE ${libraries})
+target_compile_features(fourpiles_all INTERFACE cxx_std_20)  # a consumer needs no flag for it
+add_custom_target(installed DEPENDS fourpiles ${libraries})  # what ./run builds: all that is installed
 
 install(TARGETS fourpiles_all ${libraries} EXPORT fourpiles-targets
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

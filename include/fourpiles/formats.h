@@ -1,8 +1,9 @@
 #pragma once
 
 // Number formats, in one include: the record of each and the code that a value gets
-// (number_format.h), formats whose elements share scales (block_format.h), and both over arrays, at
-// the speed of memory (arrays.h). tests/package/consumer.cc is this example:
+// (number_format.h), formats whose elements share scales (block_format.h), both over arrays, at the
+// speed of memory (arrays.h), and sums and dot products in a format (arithmetic.h). More examples
+// stand in docs/FORMATS.md, "In C++"; tests/package/consumer.cc is this one:
 //
 //   #include <iostream>
 //   #include <vector>
@@ -18,6 +19,7 @@
 //               << fourpiles::SignalToNoise(lost) << " dB\n";
 //   }
 
+#include "fourpiles/arithmetic.h"
 #include "fourpiles/arrays.h"
 #include "fourpiles/block_format.h"
 #include "fourpiles/number_format.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/arithmetic.h"
+#include "formats/adder.h"
 
 namespace fourpiles {
 namespace {
@@ -48,7 +48,7 @@ Stride StrideFrom(double sum, double addend, const NumberFormat& format) {
 }  // namespace
 
 Accumulation Accumulate(const AccumulationJob& job, const NumberFormat& format) {
-  const double addend = Round(job.add, format);
+  const double addend = AddendIn(format, job);
   double sum = Round(job.start, format);
   std::int64_t done = 0;
   std::optional<std::int64_t> stalled;
@@ -74,6 +74,10 @@ Accumulation AccumulateWithMaster(const AccumulationJob& job, const NumberFormat
   Accumulation accumulation = Accumulate(job, master);
   accumulation.value = Round(accumulation.value, format);
   return accumulation;
+}
+
+double AddendIn(const NumberFormat& format, const AccumulationJob& job) {
+  return Round(job.add, format);
 }
 
 Decimal ExactSum(const AccumulationJob& job) {

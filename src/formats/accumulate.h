@@ -31,6 +31,10 @@ Accumulation Accumulate(const AccumulationJob& job, const NumberFormat& format);
 Accumulation AccumulateWithMaster(const AccumulationJob& job, const NumberFormat& format,
                                   const NumberFormat& master);
 
+// The addend as a sum in `format` adds it; 0 where it is too small for the format, whatever the
+// sum is.
+double AddendIn(const NumberFormat& format, const AccumulationJob& job);
+
 // start + add × times, in exact decimal arithmetic on the numbers as typed.
 Decimal ExactSum(const AccumulationJob& job);
 

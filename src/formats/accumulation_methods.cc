@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "formats/arithmetic.h"
+#include "formats/adder.h"
 
 namespace fourpiles {
 namespace {
@@ -17,7 +17,7 @@ struct Operands {
 };
 
 Operands RoundedOperands(const AccumulationJob& job, const NumberFormat& format) {
-  return {Round(job.start, format), Round(job.add, format)};
+  return {Round(job.start, format), AddendIn(format, job)};
 }
 
 // The tree of halves over equal leaves. A subtree's sum depends on its number of leaves alone, and

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "formats/arithmetic.h"
+#include "fourpiles/arithmetic.h"
 
 namespace fourpiles {
 namespace {

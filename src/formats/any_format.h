@@ -18,6 +18,14 @@ using AnyFormat = std::variant<NumberFormat, BlockFormat>;
 // nearest known name being one of either kind.
 Result<AnyFormat> FindAnyFormat(std::string_view name, std::string_view where = "format");
 
+// The errors of a format of the other kind than is understood.
+tl::unexpected<Error> NotOfOneValue(std::string_view name, std::string_view where);
+tl::unexpected<Error> NotOfBlocks(std::string_view name, std::string_view where);
+
+// What an unknown name may stand for, as the expected part of an error: those of `names` that begin
+// with it ("mxfp6": mxfp6_e2m3 or mxfp6_e3m2), else the nearest, else "".
+std::string FormatMeant(std::string_view name, std::span<const std::string_view> names);
+
 // FindFormat, whose error may name one of `others` as the nearest.
 Result<NumberFormat> FindFormat(std::string_view name, std::string_view where,
                                 std::span<const std::string_view> others);

@@ -39,6 +39,8 @@ TEST(AnyFormat, NamesTheNearestOfEitherKind) {
       {"mxpf4:scale=ceil", "unknown number format \"mxpf4\"", "did you mean \"mxfp4\"?"},
       {"nf4:blok=64", "\"nf4\" has no choice \"blok\"", "did you mean \"block\"?"},
       {"fp16:scale=ceil", "\"float16\" has no choice \"scale=ceil\"", ""},
+      {"mxfp6", "unknown number format \"mxfp6\"",
+       "did you mean \"mxfp6_e2m3\" or \"mxfp6_e3m2\"?"},
       {"e99m1", "impossible number format \"e99m1\"",
        "expected eXmY with X from 2 to 11 and Y from 1 to 52"},
   };
@@ -54,7 +56,10 @@ TEST(AnyFormat, NamesTheNearestOfEitherKind) {
 // No name means two things.
 TEST(AnyFormat, KindsShareNoName) {
   for (const std::string_view name : BlockFormatNames()) {
-    EXPECT_FALSE(FindFormat(name)) << name;
+    const Result<NumberFormat> format = FindFormat(name, "--to");
+    ASSERT_FALSE(format) << name;
+    EXPECT_EQ(format.error().text.found, "\"" + std::string(name) + "\" is a block format");
+    EXPECT_EQ(format.error().text.expected, "expected a format of one value");
   }
 }
 

@@ -1,9 +1,9 @@
-#include "formats/arithmetic.h"
+#include "fourpiles/arithmetic.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
-#include "formats/real.h"
+#include "formats/adder.h"
 
 namespace fourpiles {
 namespace {
@@ -27,31 +27,6 @@ double SumOfHalves(std::span<const double> values, std::size_t block, Adder& add
 
 }  // namespace
 
-// Encode knows the subnormals of float64; those of the format are flushed here.
-double Adder::Operand(double value) const {
-  return conversion_.subnormals == Subnormals::kFlushedOnInput ? FlushSubnormal(value, format_)
-                                                               : value;
-}
-
-double Adder::Add(double a, double b) {
-  if (!std::isfinite(a) || !std::isfinite(b)) {
-    return Rounded(a + b);
-  }
-  const Real sum = Sum(Operand(a), Operand(b));
-  Conversion conversion = conversion_;
-  if (conversion.subnormals == Subnormals::kFlushedOnInput) {
-    conversion.subnormals = Subnormals::kKept;  // the sum is a result
-  }
-  return Decode(Encode(sum, format_, conversion, operations_++).code, format_);
-}
-
-CompensatedSum KahanStep(const CompensatedSum& so_far, double value, Adder& adder) {
-  const double corrected = adder.Subtract(value, so_far.correction);
-  const double sum = adder.Add(so_far.sum, corrected);
-  const double moved = adder.Subtract(sum, so_far.sum);
-  return {sum, adder.Subtract(moved, corrected)};
-}
-
 double SumSequential(std::span<const double> values, const NumberFormat& format,
                      const Conversion& conversion) {
   Adder adder(format, conversion);
@@ -60,9 +35,8 @@ double SumSequential(std::span<const double> values, const NumberFormat& format,
 
 double SumPairwise(std::span<const double> values, const NumberFormat& format,
                    const Conversion& conversion, std::size_t block) {
-  CHECK(block > 0);
   Adder adder(format, conversion);
-  return SumOfHalves(values, block, adder);
+  return SumOfHalves(values, std::max(block, std::size_t{1}), adder);
 }
 
 double SumKahan(std::span<const double> values, const NumberFormat& format,

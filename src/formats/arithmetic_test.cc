@@ -1,4 +1,4 @@
-#include "formats/arithmetic.h"
+#include "fourpiles/arithmetic.h"
 
 #include <cmath>
 #include <string_view>

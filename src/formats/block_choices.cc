@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ascii.h"
 #include "base/nearest_name.h"
+#include "base/try.h"
 #include "formats/any_format.h"
 #include "fourpiles/block_format.h"
 
@@ -33,6 +35,7 @@ struct Choice {
   std::string_view key;
   std::string_view values;  // as a message lists them; empty: the key stands alone
   Choose choose;
+  std::string_view decides = key;  // what only one choice of a name may decide
 };
 
 // The one of `all` that is named so.
@@ -105,13 +108,15 @@ constexpr Choice kMicroscalingChoices[] = {
 constexpr Choice kTwoLevelChoices[] = {
     {"tensor-scale", "multiplier or divisor", ChooseTensorScale}};
 constexpr Choice kTableChoices[] = {
-    {"block", "32, 64, 128, 256, 512, 1024, 2048 or 4096 (af4: 64)", ChooseBlock},
+    {"block", "32, 64, 128, 256, 512, 1024, 2048 or 4096", ChooseBlock},
     {"double", "", ChooseDouble}};
-constexpr Choice kIntegerChoices[] = {{"group", "a count from 1 to 1048576", ChooseGroup},
-                                      {"channel", "", ChooseWhole<Granularity::kChannel>},
-                                      {"tensor", "", ChooseWhole<Granularity::kTensor>},
-                                      {"symmetric", "", ChooseSymmetry<false>},
-                                      {"asymmetric", "", ChooseSymmetry<true>}};
+constexpr Choice kAf4Choices[] = {{"block", "64", ChooseBlock}, {"double", "", ChooseDouble}};
+constexpr Choice kIntegerChoices[] = {
+    {"group", "a count from 1 to 1048576", ChooseGroup, "granularity"},
+    {"channel", "", ChooseWhole<Granularity::kChannel>, "granularity"},
+    {"tensor", "", ChooseWhole<Granularity::kTensor>, "granularity"},
+    {"symmetric", "", ChooseSymmetry<false>, "symmetry"},
+    {"asymmetric", "", ChooseSymmetry<true>, "symmetry"}};
 
 bool IsUnsigned(const BlockFormat& format) {
   return format.element.starts_with('u');
@@ -124,7 +129,7 @@ std::span<const Choice> ChoiceRows(const BlockFormat& format) {
     case BlockKind::kTwoLevel:
       return kTwoLevelChoices;
     case BlockKind::kCodeBook:
-      return kTableChoices;
+      return format.name == "af4" ? std::span<const Choice>(kAf4Choices) : kTableChoices;
     case BlockKind::kInteger:  // unsigned codes always have a zero point
       return std::span(kIntegerChoices).first(IsUnsigned(format) ? 3 : 5);
     case BlockKind::kGgml:
@@ -138,49 +143,121 @@ bool IsNamed(const BlockFormat& format, std::string_view lower) {
 }
 
 tl::unexpected<Error> UnknownFormat(std::string_view name, std::string_view where) {
-  const std::vector<std::string_view> names = BlockFormatNames();
+  if (FindFormat(name)) {
+    return NotOfBlocks(name, where);
+  }
   return WrongUsage({.where = std::string(where),
                      .found = "unknown block format \"" + std::string(name) + "\"",
-                     .expected = DidYouMean(name, names),
+                     .expected = FormatMeant(name, BlockFormatNames()),
                      .hint = "\"fourpiles formats\" lists them all"});
 }
 
-std::string AsTyped(const Choice& choice) {
-  return std::string(choice.key) + (choice.values.empty() ? "" : "=…");
+std::string Quoted(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
 }
 
-tl::unexpected<Error> UnknownChoice(std::string_view key, const BlockFormat& format,
-                                    std::string_view where) {
-  std::vector<std::string_view> keys;
+// "nf4 has block=…, double".
+std::string ChoicesHint(const BlockFormat& format) {
   std::string all;
   for (const Choice& choice : ChoiceRows(format)) {
-    keys.push_back(choice.key);
-    all += (all.empty() ? "" : ", ") + AsTyped(choice);
+    all += (all.empty() ? " has " : ", ") + std::string(choice.key) +
+           (choice.values.empty() ? "" : "=…");
   }
-  const std::string name(format.name);
-  return WrongUsage({.where = std::string(where),
-                     .found = "\"" + name + "\" has no choice \"" + std::string(key) + "\"",
-                     .expected = DidYouMean(key, keys),
-                     .hint = all.empty() ? name + " has no choices" : name + " has " + all});
+  return std::string(format.name) + (all.empty() ? " has no choices" : all);
 }
 
-// Sets one "key=value" or "key".
-Result<void> ApplyChoice(std::string_view text, std::string_view where, BlockFormat& format) {
-  std::string_view value = text;
-  const std::string_view key = TakeUntil(value, '=');
+// One choice of a name: "double" of "nf4:block=64,double".
+struct TypedChoice {
+  std::string_view text = {};  // a part of the name
+  std::string_view name = {};
+  std::string_view where = {};
+
+  std::string_view Key() const { return text.substr(0, text.find('=')); }
+  std::string_view Before() const {  // without the colon or the comma
+    return name.substr(0, static_cast<std::size_t>(text.data() - name.data()) - 1);
+  }
+};
+
+// "nf4:block=128" for "nf4:128": the key whose value was typed.
+std::string WithKey(const TypedChoice& typed, BlockFormat format) {
+  for (const Choice& choice : ChoiceRows(format)) {
+    if (!choice.values.empty() && choice.choose(typed.text, format)) {
+      return std::string(typed.Before()) +
+             (typed.Before().find(':') == std::string_view::npos ? ":" : ",") +
+             std::string(choice.key) + "=" + std::string(typed.text);
+    }
+  }
+  return "";
+}
+
+bool NamesFormat(const TypedChoice& typed) {
+  const bool is_key = typed.text == "double";  // float64 is called so too
+  return !is_key && FindAnyFormat(typed.text.substr(0, typed.text.find(':'))).has_value();
+}
+
+tl::unexpected<Error> UnknownChoice(const TypedChoice& typed, const BlockFormat& format) {
+  if (NamesFormat(typed)) {
+    const std::string_view rest = typed.name.substr(typed.Before().size() + 1);
+    return WrongUsage(
+        {.where = std::string(typed.where),
+         .found = Quoted(typed.text) + " is a format, no choice of " + Quoted(format.name),
+         .hint = "behind a colon a space separates formats: " + std::string(typed.Before()) + " " +
+                 std::string(rest)});
+  }
+  std::vector<std::string_view> keys;
+  for (const Choice& choice : ChoiceRows(format)) {
+    keys.push_back(choice.key);
+  }
+  const std::string meant = WithKey(typed, format);
+  return WrongUsage({.where = std::string(typed.where),
+                     .found = Quoted(format.name) + " has no choice " + Quoted(typed.Key()),
+                     .expected = meant.empty() ? DidYouMean(typed.Key(), keys)
+                                               : "did you mean " + Quoted(meant) + "?",
+                     .hint = ChoicesHint(format)});
+}
+
+// Sets one "key=value" or "key", and gives its row.
+Result<const Choice*> ApplyChoice(const TypedChoice& typed, BlockFormat& format) {
+  if (typed.text.empty()) {
+    return WrongUsage({.where = std::string(typed.where),
+                       .found = Quoted(typed.name) + " has an empty choice",
+                       .expected = "expected one behind each colon and comma",
+                       .hint = ChoicesHint(format)});
+  }
+  const std::string_view key = typed.Key();
   const std::span<const Choice> choices = ChoiceRows(format);
   const auto choice = std::ranges::find(choices, key, &Choice::key);
   if (choice == choices.end()) {
-    return UnknownChoice(key, format, where);
+    return UnknownChoice(typed, format);
   }
-  const bool has_value = key.size() < text.size();
+  const bool has_value = key.size() < typed.text.size();
+  const std::string_view value = typed.text.substr(has_value ? key.size() + 1 : key.size());
   if (has_value == choice->values.empty() || !choice->choose(value, format)) {
-    return WrongUsage(
-        {.where = std::string(where),
-         .found = "\"" + std::string(text) + "\" of \"" + std::string(format.name) + "\"",
-         .expected = choice->values.empty()
-                         ? "expected no value"
-                         : "expected " + std::string(key) + "=" + std::string(choice->values)});
+    return WrongUsage({.where = std::string(typed.where),
+                       .found = Quoted(typed.text) + " of " + Quoted(format.name),
+                       .expected = choice->values.empty() ? "expected no value"
+                                                          : "expected " + std::string(key) + "=" +
+                                                                std::string(choice->values)});
+  }
+  return &*choice;
+}
+
+// Sets all of "key=value,key"; no two of them decide the same.
+Result<void> ApplyChoices(std::string_view choices, TypedChoice typed, BlockFormat& format) {
+  std::vector<std::pair<std::string_view, std::string_view>> made;  // what it decides, as typed
+  for (bool more = true; more;) {
+    more = choices.find(',') != std::string_view::npos;
+    typed.text = TakeUntil(choices, ',');
+    TRY(const Choice* const choice, ApplyChoice(typed, format));
+    for (const auto& [decides, earlier] : made) {
+      if (decides == choice->decides) {
+        return WrongUsage(
+            {.where = std::string(typed.where),
+             .found = Quoted(earlier) + " and " + Quoted(typed.text) + " of " + Quoted(format.name),
+             .expected = "expected one of them"});
+      }
+    }
+    made.emplace_back(choice->decides, typed.text);
   }
   return {};
 }
@@ -210,10 +287,8 @@ Result<BlockFormat> FindBlockFormat(std::string_view name, std::string_view wher
     return UnknownFormat(name.substr(0, base.size()), where);
   }
   BlockFormat format = *found;
-  while (!choices.empty()) {
-    if (auto applied = ApplyChoice(TakeUntil(choices, ','), where, format); !applied) {
-      return tl::make_unexpected(std::move(applied).error());
-    }
+  if (base.size() < lower.size()) {
+    TRY_VOID(ApplyChoices(choices, {.name = lower, .where = where}, format));
   }
   return format;
 }

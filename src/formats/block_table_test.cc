@@ -65,7 +65,7 @@ TEST(BlockTable, ReadsChoices) {
   EXPECT_EQ(Find("int8:tensor").granularity, Granularity::kTensor);
   EXPECT_EQ(Find("int8:group=64").granularity, Granularity::kGroup);
   EXPECT_EQ(Find("nvfp4:tensor-scale=divisor").tensor_scale, TensorScale::kDivisor);
-  EXPECT_EQ(Find("nvfp4:").tensor_scale, TensorScale::kMultiplier);
+  EXPECT_EQ(Find("nvfp4").tensor_scale, TensorScale::kMultiplier);
 }
 
 TEST(BlockTable, WritesNamesWithTheirChoices) {
@@ -85,6 +85,58 @@ TEST(BlockTable, RefusesUnknownNamesWithTheNearest) {
   EXPECT_EQ(Message("NVFP5:x"),
             "--to: unknown block format \"NVFP5\", did you mean \"nvfp4\"?; "
             "\"fourpiles formats\" lists them all");
+  EXPECT_EQ(Message("mxfp6"),
+            "--to: unknown block format \"mxfp6\", did you mean \"mxfp6_e2m3\" or "
+            "\"mxfp6_e3m2\"?; \"fourpiles formats\" lists them all");
+}
+
+TEST(BlockTable, SaysThatAFormatOfOneValueIsNoneOfBlocks) {
+  EXPECT_EQ(Message("E4M3"),
+            "--to: \"E4M3\" is a format of one value, expected a block format; "
+            "\"fourpiles formats\" lists both");
+}
+
+TEST(BlockTable, SaysWhichChoiceAValueIsOf) {
+  EXPECT_EQ(Message("nf4:128"),
+            "--to: \"nf4\" has no choice \"128\", did you mean \"nf4:block=128\"?; "
+            "nf4 has block=…, double");
+  EXPECT_EQ(Message("int8:symmetric,64"),
+            "--to: \"int8\" has no choice \"64\", did you mean \"int8:symmetric,group=64\"?; "
+            "int8 has group=…, channel, tensor, symmetric, asymmetric");
+  EXPECT_EQ(Message("mxfp8:rceil"),
+            "--to: \"mxfp8_e4m3\" has no choice \"rceil\", did you mean \"mxfp8:scale=rceil\"?; "
+            "mxfp8_e4m3 has scale=…");
+}
+
+TEST(BlockTable, TellsFormatsFromChoices) {
+  EXPECT_EQ(Message("mxfp4:scale=floor,nvfp4"),
+            "--to: \"nvfp4\" is a format, no choice of \"mxfp4\", ; "
+            "behind a colon a space separates formats: mxfp4:scale=floor nvfp4");
+  EXPECT_EQ(Message("nf4:double,int4:group=32,fp16"),
+            "--to: \"int4:group=32\" is a format, no choice of \"nf4\", ; "
+            "behind a colon a space separates formats: nf4:double int4:group=32,fp16");
+  EXPECT_EQ(Message("int8:double"),  // float64, but who would mean that?
+            "--to: \"int8\" has no choice \"double\", ; "
+            "int8 has group=…, channel, tensor, symmetric, asymmetric");
+}
+
+TEST(BlockTable, RefusesChoicesThatContradictEachOther) {
+  EXPECT_EQ(Message("int4:channel,group=64"),
+            "--to: \"channel\" and \"group=64\" of \"int4\", expected one of them; ");
+  EXPECT_EQ(Message("int8:symmetric,tensor,asymmetric"),
+            "--to: \"symmetric\" and \"asymmetric\" of \"int8\", expected one of them; ");
+  EXPECT_EQ(Message("nf4:block=64,double,block=128"),
+            "--to: \"block=64\" and \"block=128\" of \"nf4\", expected one of them; ");
+  EXPECT_EQ(Message("nf4:double,double"),
+            "--to: \"double\" and \"double\" of \"nf4\", expected one of them; ");
+}
+
+TEST(BlockTable, RefusesEmptyChoices) {
+  for (const std::string name : {"nf4:", "nf4:block=64,", "nf4:,double"}) {
+    EXPECT_EQ(Message(name), "--to: \"" + name +
+                                 "\" has an empty choice, expected one behind each "
+                                 "colon and comma; nf4 has block=…, double");
+  }
 }
 
 TEST(BlockTable, RefusesChoicesThatTheFormatDoesNotHave) {

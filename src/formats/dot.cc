@@ -1,18 +1,21 @@
-#include "formats/dot.h"
+// Dot products as hardware adds them up.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/nearest_name.h"
 #include "base/try.h"
-#include "formats/arithmetic.h"
+#include "formats/adder.h"
 #include "formats/codes.h"
+#include "fourpiles/arithmetic.h"
 
 namespace fourpiles {
 namespace {
@@ -80,6 +83,31 @@ Result<void> CheckExact(const Factors& a, const Factors& b) {
        .found = fmt::format("{} × {} takes {} significant bits and exponents from {} to {}",
                             a.format.name, b.format.name, bits, lowest, highest),
        .expected = "expected products that float64 holds exactly: 53 bits, from -1022 to 1023"});
+}
+
+// The limits of an accumulator's parts: with them an aligned sum is exact and every loop ends.
+Result<void> CheckParts(const Accumulator& accumulator) {
+  constexpr int kMostBits = 50;
+  const auto refuse = [&](std::string found, std::string expected) {
+    return WrongUsage(
+        {.where = accumulator.name.empty() ? "accumulator" : std::string(accumulator.name),
+         .found = std::move(found),
+         .expected = std::move(expected)});
+  };
+  if (accumulator.promotion && accumulator.promotion->every < 1) {
+    return refuse(fmt::format("promotion every {} products", accumulator.promotion->every),
+                  "expected at least 1");
+  }
+  if (!accumulator.aligned) {
+    return {};
+  }
+  const auto [products, bits] = *accumulator.aligned;
+  if (products < 1 || bits < 0 || bits > kMostBits ||
+      products > std::int64_t{1} << (kMostBits - bits)) {
+    return refuse(fmt::format("groups of {} products with {} fraction bits", products, bits),
+                  "expected at least 1, at least 0, and products × 2^bits up to 2^50");
+  }
+  return {};
 }
 
 // The exponent that a value of the format, other than zero, is stored with.
@@ -177,11 +205,13 @@ Result<Accumulator> FindAccumulator(std::string_view name, std::string_view wher
   }
   return WrongUsage({.where = std::string(where),
                      .found = fmt::format("unknown accumulator \"{}\"", name),
-                     .expected = DidYouMean(name, names)});
+                     .expected = DidYouMean(name, names),
+                     .hint = "\"fourpiles formats --markdown\" lists them all"});
 }
 
 Result<double> Dot(const Factors& a, const Factors& b, const Accumulator& accumulator) {
   TRY_VOID(CheckExact(a, b));
+  TRY_VOID(CheckParts(accumulator));
   Stretch stretch(a, b, accumulator);
   const std::size_t count = a.values.size();
   if (!accumulator.promotion) {

@@ -1,12 +1,12 @@
-#include "formats/dot.h"
-
 #include <cfenv>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "formats/philox.h"
+#include "fourpiles/arithmetic.h"
 
 namespace fourpiles {
 namespace {
@@ -179,6 +179,34 @@ TEST(Dot, RefusesWhatFloat64DoesNotHold) {
             "float64 × bfloat16 takes 61 significant bits and exponents from -1207 to 1151");
   const Result<double> uneven = Dot({a, Format("e4m3")}, {{}, Format("e4m3")}, accumulator);
   EXPECT_EQ(uneven.error().text.found, "1 and 0 factors");
+}
+
+// A loop that never ends and sums past 64 bits are refused, not run.
+TEST(Dot, RefusesAccumulatorsBeyondTheirLimits) {
+  const double a[] = {1, 2, 3};
+  const auto refusal = [&](const std::optional<AlignedAdder>& aligned,
+                           const std::optional<Promotion>& promotion) {
+    const NumberFormat float32 = Format("float32");
+    const Result<double> dot = Dot({a, Format("e4m3")}, {a, Format("e4m3")},
+                                   {.format = float32, .aligned = aligned, .promotion = promotion});
+    return dot ? std::to_string(*dot)
+               : dot.error().text.where + ": " + dot.error().text.found + ", " +
+                     dot.error().text.expected;
+  };
+  const std::string_view limits = ", expected at least 1, at least 0, and products × 2^bits up to ";
+  const auto groups = [&](std::string_view found) {
+    return "accumulator: groups of " + std::string(found) + std::string(limits) + "2^50";
+  };
+  EXPECT_EQ(refusal({}, Promotion{Format("float32"), 0}),
+            "accumulator: promotion every 0 products, expected at least 1");
+  EXPECT_EQ(refusal({}, Promotion{Format("float32"), -1}),
+            "accumulator: promotion every -1 products, expected at least 1");
+  EXPECT_EQ(refusal(AlignedAdder{0, 13}, {}), groups("0 products with 13 fraction bits"));
+  EXPECT_EQ(refusal(AlignedAdder{32, -1}, {}), groups("32 products with -1 fraction bits"));
+  EXPECT_EQ(refusal(AlignedAdder{32, 46}, {}), groups("32 products with 46 fraction bits"));
+  EXPECT_EQ(refusal(AlignedAdder{1, 51}, {}), groups("1 products with 51 fraction bits"));
+  EXPECT_EQ(refusal(AlignedAdder{32, 45}, Promotion{Format("float32"), 1}), "14.000000");
+  EXPECT_EQ(refusal(AlignedAdder{1, 50}, {}), "14.000000");
 }
 
 TEST(Dot, AccumulatorsAreFoundByName) {

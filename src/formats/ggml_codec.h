@@ -45,7 +45,7 @@ constexpr Half NearestHalf(float value) {
 }
 
 template <std::size_t kCount>
-using Bytes = std::array<std::uint8_t, kCount>;
+using ByteArray = std::array<std::uint8_t, kCount>;
 
 struct GgmlCodec {
   std::string_view type = {};  // a StoredType's name
@@ -64,7 +64,7 @@ void DecodeEach(std::span<const std::byte> blocks, std::span<float> values) {
     Decode(block, std::span<float>(decoded));
     // Which NaN an infinite scale times zero is, differs between processors.
     std::ranges::transform(decoded, values.begin(), [](float value) {
-      return value == value ? value : std::bit_cast<float>(kFloatNan);
+      return value == value ? value : std::bit_cast<float>(kFloat32Nan);
     });
     blocks = blocks.subspan(sizeof(Block));
     values = values.subspan(Block::kElements);
@@ -80,9 +80,7 @@ Block NotFinite() {
 }
 
 inline bool AllFinite(std::span<const float> values) {
-  return std::ranges::all_of(values, [](float value) {
-    return (std::bit_cast<std::uint32_t>(value) & 0x7fffffffU) < kFloatInfinity;
-  });
+  return std::ranges::all_of(values, IsFinite);
 }
 
 template <typename Block>

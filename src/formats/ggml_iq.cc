@@ -31,7 +31,7 @@ void PutPoint(const std::array<std::int8_t, kValues>& point, float scale, unsign
 struct Iq2Xxs {
   static constexpr int kElements = kSuperBlock;
   struct Part {  // 32 values
-    Bytes<4> points = {};
+    ByteArray<4> points = {};
     Little32 signs_and_scale;  // 4 × 7 bits, 4 bits
   };
   Half d;
@@ -51,7 +51,7 @@ void Decode(const Iq2Xxs& block, std::span<float> values) {
 }
 
 // The scale of a group of 16 values: four bits, the first in the low half of a byte.
-float QuarterScale(float d, const Bytes<kParts>& scales, std::size_t group) {
+float QuarterScale(float d, const ByteArray<kParts>& scales, std::size_t group) {
   const int scale = (scales[group / 2] >> (4 * (group % 2))) & 0xf;
   return d * (0.5F + static_cast<float>(scale)) * 0.25F;
 }
@@ -60,7 +60,7 @@ struct Iq2Xs {
   static constexpr int kElements = kSuperBlock;
   Half d;
   std::array<Little16, kSuperBlock / 8> codes = {};  // 9 bits a point, 7 bits of signs
-  Bytes<kParts> scales = {};
+  ByteArray<kParts> scales = {};
 };
 
 void Decode(const Iq2Xs& block, std::span<float> values) {
@@ -76,10 +76,10 @@ void Decode(const Iq2Xs& block, std::span<float> values) {
 struct Iq2S {
   static constexpr int kElements = kSuperBlock;
   Half d;
-  Bytes<kSuperBlock / 8> points = {};
-  Bytes<kSuperBlock / 8> signs = {};
-  Bytes<kParts> high_bits = {};  // two more of each point
-  Bytes<kParts> scales = {};
+  ByteArray<kSuperBlock / 8> points = {};
+  ByteArray<kSuperBlock / 8> signs = {};
+  ByteArray<kParts> high_bits = {};  // two more of each point
+  ByteArray<kParts> scales = {};
 };
 
 void Decode(const Iq2S& block, std::span<float> values) {
@@ -95,7 +95,7 @@ void Decode(const Iq2S& block, std::span<float> values) {
 struct Iq3Xxs {
   static constexpr int kElements = kSuperBlock;
   Half d;
-  Bytes<kSuperBlock / 4> points = {};
+  ByteArray<kSuperBlock / 4> points = {};
   std::array<Little32, kParts> signs_and_scales = {};  // 4 × 7 bits, 4 bits
 };
 
@@ -113,10 +113,10 @@ void Decode(const Iq3Xxs& block, std::span<float> values) {
 struct Iq3S {
   static constexpr int kElements = kSuperBlock;
   Half d;
-  Bytes<kSuperBlock / 4> points = {};
-  Bytes<kParts> high_bits = {};  // one more of each point
-  Bytes<kSuperBlock / 8> signs = {};
-  Bytes<kParts / 2> scales = {};
+  ByteArray<kSuperBlock / 4> points = {};
+  ByteArray<kParts> high_bits = {};  // one more of each point
+  ByteArray<kSuperBlock / 8> signs = {};
+  ByteArray<kParts / 2> scales = {};
 };
 
 void Decode(const Iq3S& block, std::span<float> values) {
@@ -143,7 +143,7 @@ void PutShiftedPoint(const std::array<std::int8_t, 8>& point, float scale, bool 
 struct Iq1S {
   static constexpr int kElements = kSuperBlock;
   Half d;
-  Bytes<kSuperBlock / 8> points = {};
+  ByteArray<kSuperBlock / 8> points = {};
   std::array<Little16, kParts> parts = {};  // 4 × 3 more bits of a point, 3 of the scale, the shift
 };
 
@@ -161,8 +161,8 @@ void Decode(const Iq1S& block, std::span<float> values) {
 
 struct Iq1M {
   static constexpr int kElements = kSuperBlock;
-  Bytes<kSuperBlock / 8> points = {};
-  Bytes<kSuperBlock / 16> high_bits = {};  // four a point: 3 more of it, the shift
+  ByteArray<kSuperBlock / 8> points = {};
+  ByteArray<kSuperBlock / 16> high_bits = {};  // four a point: 3 more of it, the shift
   // Three bits for every 16 values, four in the low 12 bits; the high 4 bits of all are the
   // float16.
   std::array<Little16, 4> scales = {};
@@ -187,7 +187,7 @@ void Decode(const Iq1M& block, std::span<float> values) {
 struct Iq4Nl {
   static constexpr int kElements = 32;
   Half d;
-  Bytes<16> codes = {};
+  ByteArray<16> codes = {};
 };
 
 void DecodeIq4(std::span<const std::uint8_t> codes, float scale, std::span<float> values) {
@@ -202,9 +202,9 @@ void Decode(const Iq4Nl& block, std::span<float> values) {
 struct Iq4Xs {
   static constexpr int kElements = kSuperBlock;
   Half d;
-  Little16 scales_high;               // two bits a part
-  Bytes<kParts / 2> scales_low = {};  // four bits a part
-  Bytes<kSuperBlock / 2> codes = {};  // 16 bytes a part
+  Little16 scales_high;                   // two bits a part
+  ByteArray<kParts / 2> scales_low = {};  // four bits a part
+  ByteArray<kSuperBlock / 2> codes = {};  // 16 bytes a part
 };
 
 void Decode(const Iq4Xs& block, std::span<float> values) {

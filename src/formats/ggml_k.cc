@@ -24,8 +24,8 @@ constexpr int PairShift(std::size_t group) {
 
 struct Q2K {
   static constexpr int kElements = kSuperBlock;
-  Bytes<16> scales = {};  // low half the scale, high half the minimum
-  Bytes<64> codes = {};
+  ByteArray<16> scales = {};  // low half the scale, high half the minimum
+  ByteArray<64> codes = {};
   Half d;
   Half dmin;
 };
@@ -45,9 +45,9 @@ void Decode(const Q2K& block, std::span<float> values) {
 
 struct Q3K {
   static constexpr int kElements = kSuperBlock;
-  Bytes<32> high_bits = {};  // bit j of byte i: of the value 32 × j + i; where it is 0, 4 less
-  Bytes<64> codes = {};
-  Bytes<12> scales = {};  // the low four bits of 16 in 8 bytes, then the high two in 4
+  ByteArray<32> high_bits = {};  // bit j of byte i: of the value 32 × j + i; where it is 0, 4 less
+  ByteArray<64> codes = {};
+  ByteArray<12> scales = {};  // the low four bits of 16 in 8 bytes, then the high two in 4
   Half d;
 };
 
@@ -77,7 +77,7 @@ struct ScaleAndMinimum {
   int minimum = 0;
 };
 
-ScaleAndMinimum GroupScale(const Bytes<12>& scales, std::size_t group) {
+ScaleAndMinimum GroupScale(const ByteArray<12>& scales, std::size_t group) {
   if (group < 4) {
     return {scales[group] & 0x3f, scales[group + 4] & 0x3f};
   }
@@ -89,17 +89,18 @@ struct Q4K {
   static constexpr int kElements = kSuperBlock;
   Half d;
   Half dmin;
-  Bytes<12> scales = {};
-  Bytes<128> codes = {};  // 32 bytes: the low halves are a group of 32, the high halves the next
+  ByteArray<12> scales = {};
+  ByteArray<128> codes =
+      {};  // 32 bytes: the low halves are a group of 32, the high halves the next
 };
 
 struct Q5K {
   static constexpr int kElements = kSuperBlock;
   Half d;
   Half dmin;
-  Bytes<12> scales = {};
-  Bytes<32> fifth_bits = {};  // bit j of byte i: of value i of the group j
-  Bytes<128> codes = {};
+  ByteArray<12> scales = {};
+  ByteArray<32> fifth_bits = {};  // bit j of byte i: of value i of the group j
+  ByteArray<128> codes = {};
 };
 
 // The code of value i of a group of 32.
@@ -133,8 +134,8 @@ void Decode(const Q5K& block, std::span<float> values) {
 
 struct Q6K {
   static constexpr int kElements = kSuperBlock;
-  Bytes<128> low_bits = {};  // halves of 128 values in 64 bytes: byte i holds i and i + 64
-  Bytes<64> high_bits = {};  // pairs, as two-bit codes
+  ByteArray<128> low_bits = {};  // halves of 128 values in 64 bytes: byte i holds i and i + 64
+  ByteArray<64> high_bits = {};  // pairs, as two-bit codes
   std::array<std::int8_t, kGroups> scales = {};
   Half d;
 };

@@ -16,29 +16,29 @@ constexpr int kBlock = 32;
 struct Q40 {
   static constexpr int kElements = kBlock;
   Half d;
-  Bytes<16> codes = {};
+  ByteArray<16> codes = {};
 };
 
 struct Q41 {
   static constexpr int kElements = kBlock;
   Half d;
   Half m;
-  Bytes<16> codes = {};
+  ByteArray<16> codes = {};
 };
 
 struct Q50 {
   static constexpr int kElements = kBlock;
   Half d;
-  Bytes<4> fifth_bits = {};
-  Bytes<16> codes = {};
+  ByteArray<4> fifth_bits = {};
+  ByteArray<16> codes = {};
 };
 
 struct Q51 {
   static constexpr int kElements = kBlock;
   Half d;
   Half m;
-  Bytes<4> fifth_bits = {};
-  Bytes<16> codes = {};
+  ByteArray<4> fifth_bits = {};
+  ByteArray<16> codes = {};
 };
 
 struct Q80 {
@@ -55,7 +55,7 @@ struct Q81 {
 };
 
 // The codes of a block, one a byte.
-using BlockCodes = Bytes<kBlock>;
+using BlockCodes = ByteArray<kBlock>;
 
 void Decode(const Q40& block, std::span<float> values) {
   const float d = block.d.Value();
@@ -105,13 +105,13 @@ void Decode(const Q81& block, std::span<float> values) {
   DecodeBytes(block, values);
 }
 
-void StoreNibbles(const BlockCodes& codes, Bytes<16>& bytes) {
+void StoreNibbles(const BlockCodes& codes, ByteArray<16>& bytes) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::uint8_t>((codes[i] & 0xf) | codes[i + 16] << 4);
   }
 }
 
-void StoreFifthBits(const BlockCodes& codes, Bytes<4>& bytes) {
+void StoreFifthBits(const BlockCodes& codes, ByteArray<4>& bytes) {
   for (std::size_t i = 0; i < kBlock; ++i) {
     bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | (codes[i] >> 4) << (i % 8));
   }
@@ -174,7 +174,7 @@ void Encode(std::span<const float> values, Q51& block) {
 }
 
 void Encode(std::span<const float> values, Q80& block) {
-  const float d = LargestMagnitude(values) / 127;
+  const float d = LargestMagnitude(values, Subnormals::kKept) / 127;
   const float inverse = Inverse(d);
   block.d = NearestHalf(d);
   std::ranges::transform(values, block.codes.begin(), [inverse](float value) {

@@ -35,8 +35,4 @@ inline float LargestSigned(std::span<const float> values) {
   return largest;
 }
 
-inline float LargestMagnitude(std::span<const float> values) {
-  return std::abs(LargestSigned(values));
-}
-
 }  // namespace fourpiles

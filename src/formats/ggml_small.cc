@@ -14,7 +14,7 @@ void SetBits(std::uint8_t& byte, int bits, std::size_t shift) {
 struct Q10 {
   static constexpr int kElements = 128;
   Half d;
-  Bytes<16> signs = {};  // a bit a value, the first the lowest; 0: −d
+  ByteArray<16> signs = {};  // a bit a value, the first the lowest; 0: −d
 };
 
 void Decode(const Q10& block, std::span<float> values) {
@@ -38,7 +38,7 @@ void Encode(std::span<const float> values, Q10& block) {
 class TernaryScale {
  public:
   explicit TernaryScale(std::span<const float> values)
-      : d_(LargestMagnitude(values)), inverse_(Inverse(d_)) {}
+      : d_(LargestMagnitude(values, Subnormals::kKept)), inverse_(Inverse(d_)) {}
   Half Stored() const { return NearestHalf(d_); }
   int CodeOf(float value) const { return NearestAway(value * inverse_) + 1; }
 
@@ -50,7 +50,7 @@ class TernaryScale {
 struct Q20 {
   static constexpr int kElements = 64;
   Half d;
-  Bytes<16> codes = {};  // four in a byte, the first the lowest
+  ByteArray<16> codes = {};  // four in a byte, the first the lowest
 };
 
 void Decode(const Q20& block, std::span<float> values) {
@@ -74,8 +74,8 @@ void Encode(std::span<const float> values, Q20& block) {
 // part of 3 × the fraction left (compilade, llama.cpp#8151).
 struct Tq10 {
   static constexpr int kElements = 256;
-  Bytes<48> fives = {};  // 32 bytes, then 16: byte i of n holds the values i, i + n, i + 2n …
-  Bytes<4> fours = {};
+  ByteArray<48> fives = {};  // 32 bytes, then 16: byte i of n holds the values i, i + n, i + 2n …
+  ByteArray<4> fours = {};
   Half d;
 };
 
@@ -125,7 +125,8 @@ void Encode(std::span<const float> values, Tq10& block) {
 
 struct Tq20 {
   static constexpr int kElements = 256;
-  Bytes<64> codes = {};  // halves of 128 values in 32 bytes: byte i holds i, i + 32, i + 64, i + 96
+  ByteArray<64> codes =
+      {};  // halves of 128 values in 32 bytes: byte i holds i, i + 32, i + 64, i + 96
   Half d;
 };
 
@@ -165,7 +166,7 @@ void DecodeE2m1(std::span<const std::uint8_t> codes, float half_scale, std::span
 struct Mxfp4 {
   static constexpr int kElements = 32;
   std::uint8_t exponent = 0;  // float8_e8m0fnu, but 255, its NaN, is 2^128
-  Bytes<16> codes = {};
+  ByteArray<16> codes = {};
   static Mxfp4 NotFinite();
 };
 
@@ -213,7 +214,7 @@ int NearestE2m1(float value, float half_scale) {
 }
 
 void Encode(std::span<const float> values, Mxfp4& block) {
-  block.exponent = ScaleExponent(LargestMagnitude(values));
+  block.exponent = ScaleExponent(LargestMagnitude(values, Subnormals::kKept));
   const float half_scale = HalfScale(block.exponent);
   for (std::size_t i = 0; i < values.size(); ++i) {
     SetBits(block.codes[i % 16], NearestE2m1(values[i], half_scale), i < 16 ? 0 : 4);
@@ -222,8 +223,8 @@ void Encode(std::span<const float> values, Mxfp4& block) {
 
 struct Nvfp4 {
   static constexpr int kElements = 64;
-  Bytes<4> scales = {};  // float8_e4m3fn of 16 values each
-  Bytes<32> codes = {};  // 8 bytes a scale
+  ByteArray<4> scales = {};  // float8_e4m3fn of 16 values each
+  ByteArray<32> codes = {};  // 8 bytes a scale
 };
 
 // Half of a float8_e4m3fn, its sign ignored; the code of NaN is 0.

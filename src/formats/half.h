@@ -6,12 +6,12 @@
 #include <bit>
 #include <cstdint>
 
+#include "formats/float32.h"
+
 namespace fourpiles {
 
 constexpr std::uint16_t kHalfNan = 0x7e00;
 constexpr std::uint16_t kHalfInfinity = 0x7c00;
-constexpr std::uint32_t kFloatNan = 0x7fc00000;
-constexpr std::uint32_t kFloatInfinity = 0x7f800000;
 
 // The value of a code; every NaN is 0x7fc00000.
 constexpr float HalfValue(std::uint16_t code) {
@@ -23,7 +23,7 @@ constexpr float HalfValue(std::uint16_t code) {
   }
   if (magnitude >= kHalfInfinity) {
     const bool infinite = magnitude == kHalfInfinity;
-    return std::bit_cast<float>(infinite ? sign | kFloatInfinity : kFloatNan);
+    return std::bit_cast<float>(infinite ? sign | kFloat32Infinity : kFloat32Nan);
   }
   return std::bit_cast<float>(sign | ((magnitude << 13) + (std::uint32_t{127 - 15} << 23)));
 }
@@ -33,7 +33,7 @@ constexpr std::uint16_t HalfCode(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude > kFloatInfinity) {
+  if (magnitude > kFloat32Infinity) {
     return kHalfNan;
   }
   if (magnitude >= 0x477ff000U) {

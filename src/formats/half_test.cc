@@ -23,7 +23,7 @@ TEST(Half, EveryCodeHasItsValue) {
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto bits =
         std::bit_cast<std::uint32_t>(HalfValue(static_cast<std::uint16_t>(Hex(rows[i][0]))));
-    EXPECT_EQ(bits, rows[i][1] == "nan" ? kFloatNan : Hex(rows[i][1])) << rows[i][0];
+    EXPECT_EQ(bits, rows[i][1] == "nan" ? kFloat32Nan : Hex(rows[i][1])) << rows[i][0];
   }
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/ascii.h"
-#include "base/nearest_name.h"
 #include "formats/any_format.h"
 #include "formats/codes.h"
 
@@ -158,11 +157,15 @@ const NumberFormat* SameCodes(const NumberFormat& format) {
 
 tl::unexpected<Error> UnknownFormat(std::string_view name, std::string_view where,
                                     std::span<const std::string_view> others) {
+  const std::string_view base = name.substr(0, name.find(':'));
+  if (std::ranges::count(BlockFormatNames(), LowerCase(base)) != 0) {
+    return NotOfOneValue(name, where);
+  }
   std::vector<std::string_view> names = FormatNames();
   std::ranges::copy(others, std::back_inserter(names));
   return WrongUsage({.where = std::string(where),
                      .found = "unknown number format \"" + std::string(name) + "\"",
-                     .expected = DidYouMean(name, names),
+                     .expected = FormatMeant(name, names),
                      .hint = "\"fourpiles formats\" lists them all; eXmY is a free pair"});
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/nearest_name.h"
 #include "base/try.h"
+#include "formats/any_format.h"
 #include "plan/adapter_setting.h"
 #include "plan/declared_scheme.h"
 #include "plan/model_argument.h"
@@ -132,9 +133,10 @@ Result<const StoredType*> KvFormat(const SetValue& set, const ServingJob& servin
     type = FindStoredType(scaled ? "nvfp4" : format->name);
   }
   if (type == nullptr) {
-    TRY(const NumberFormat format, FindFormat(set.text, set.where));
+    TRY(const AnyFormat format, FindAnyFormat(set.text, set.where));
+    const std::string_view name = std::visit([](const auto& any) { return any.name; }, format);
     return WrongUsage({.where = set.where,
-                       .found = fmt::format("no cache is kept in {}", format.name),
+                       .found = fmt::format("no cache is kept in {}", name),
                        .expected = "expected a format that tensors are stored in",
                        .hint = "for example bfloat16, float8_e4m3fn, q8_0"});
   }

@@ -1,6 +1,7 @@
 // formats: the facts of block formats.
 
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +17,7 @@ namespace fourpiles {
 namespace {
 
 constexpr TensorShape kMillion = {1, 1'000'000};
+constexpr double kLargestFloat = std::numeric_limits<float>::max();
 constexpr int kListedBits = 4;  // all values of elements of so many bits are told
 
 struct BlockFact {
@@ -34,7 +36,9 @@ std::string LimitsText(const BlockFormat& format) {
   if (!limits) {
     return "";
   }
-  return fmt::format("{} to {}{}", NumberText(limits->smallest), NumberText(limits->largest),
+  const bool wide = limits->largest > kLargestFloat;
+  return fmt::format("{} to {}{}{}", NumberText(limits->smallest), NumberText(limits->largest),
+                     wide ? ", from 2^128 on infinite as float32" : "",
                      format.kind == BlockKind::kTwoLevel ? " with a tensor scale of 1" : "");
 }
 

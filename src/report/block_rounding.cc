@@ -28,6 +28,9 @@ std::string ElementCode(const BlockElement& element, const BlockFormat& format) 
 }
 
 std::string ErrorWords(const BlockElement& element) {
+  if (element.status == RoundingStatus::kOverflow) {
+    return "element × scale is past the largest float32";
+  }
   return element.error && *element.error != 0 ? fmt::format("error {:+.3g}", *element.error) : "";
 }
 

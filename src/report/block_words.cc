@@ -17,7 +17,8 @@ namespace fourpiles {
 namespace {
 
 // The bytes of a block of ggml and what a code q of it means (ggml d99724f2, ggml-common.h and
-// ggml-quants.c). d and m are float16 unless told; lo and hi are the halves of a byte.
+// ggml-quants.c). d and m are float16 unless told; lo and hi are the halves of a byte. Of 8 signs
+// the last one may follow from the others.
 struct GgmlWords {
   std::string_view type;
   std::string_view value;
@@ -41,14 +42,14 @@ constexpr GgmlWords kGgmlWords[] = {
     {"iq1_s", "(point ± 1/8) × d × (2s + 1)", "d, 32 indices of 11 bits, 8 s of 3 bits, 8 signs"},
     {"iq1_m", "(point ± 1/8) × d × (2s + 1)", "32 indices of 11 bits, 32 signs, 16 s of 3 bits, d"},
     {"iq2_xxs", "point × sign × d × (s + 1/2) ÷ 4",
-     "d, 32 indices of 8 bits, signs, 8 s of 4 bits"},
+     "d, 32 indices of 8 bits, 224 signs, 8 s of 4 bits"},
     {"iq2_xs", "point × sign × d × (s + 1/2) ÷ 4",
-     "d, 32 indices of 9 bits, signs, 16 s of 4 bits"},
+     "d, 32 indices of 9 bits, 224 signs, 16 s of 4 bits"},
     {"iq2_s", "point × sign × d × (s + 1/2) ÷ 4",
-     "d, 32 indices of 10 bits, signs, 16 s of 4 bits"},
+     "d, 32 indices of 10 bits, 256 signs, 16 s of 4 bits"},
     {"iq3_xxs", "point × sign × d × (s + 1/2) ÷ 2",
-     "d, 64 indices of 8 bits, signs, 8 s of 4 bits"},
-    {"iq3_s", "point × sign × d × (2s + 1)", "d, 64 indices of 9 bits, signs, 8 s of 4 bits"},
+     "d, 64 indices of 8 bits, 224 signs, 8 s of 4 bits"},
+    {"iq3_s", "point × sign × d × (2s + 1)", "d, 64 indices of 9 bits, 256 signs, 8 s of 4 bits"},
     {"iq4_nl", "table[q] × d", "d, 16 bytes as q4_0; the table is not linear"},
     {"iq4_xs", "table[q] × d × (s − 32)", "d, 8 s of 6 bits, 256 q of 4 bits; as iq4_nl"},
     {"tq1_0", "(q − 1) × d", "256 q of three values, five in a byte, d"},

@@ -8,6 +8,7 @@
 
 #include "formats/any_format.h"
 #include "formats/choices.h"
+#include "fourpiles/arithmetic.h"
 #include "report/block_words.h"
 #include "report/markdown.h"
 #include "report/numbers.h"
@@ -183,6 +184,28 @@ std::string ConversionRows() {
   return MarkdownRows(rows, {});
 }
 
+std::string ProductsText(const Accumulator& a) {
+  if (a.aligned) {
+    return fmt::format("{} at once, each cut to {} fraction bits of the largest",
+                       a.aligned->products, a.aligned->fraction_bits);
+  }
+  return a.rounds_products ? "one by one, rounded, then added"
+                           : "one by one, by a fused multiply-add";
+}
+
+std::string AccumulatorRows() {
+  Rows rows = {{"accumulator", "running sum", "rounded", "products", "promoted", "source"}};
+  for (const Accumulator& a : Accumulators()) {
+    rows.push_back(
+        {std::string(a.name), std::string(a.format.name), std::string(Name(a.conversion.rounding)),
+         ProductsText(a),
+         a.promotion ? fmt::format("to {} every {}", a.promotion->format.name, a.promotion->every)
+                     : "",
+         std::string(a.source)});
+  }
+  return MarkdownRows(rows, {});
+}
+
 }  // namespace
 
 std::string FormatsMarkdown() {
@@ -192,7 +215,7 @@ std::string FormatsMarkdown() {
          SourceList(BlockFormats().first(static_cast<std::size_t>(
              std::ranges::find_if(BlockFormats(), IsGgml) - BlockFormats().begin()))) +
          "\n## Blocks of ggml\n\n" + GgmlRows() + "\n## Rounding and policies\n\n" +
-         ConversionRows();
+         ConversionRows() + "\n## Accumulators\n\n" + AccumulatorRows();
 }
 
 }  // namespace fourpiles

@@ -2,7 +2,9 @@
 
 #include "report/numbers.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -107,16 +109,17 @@ std::string Why(const Rounding& r) {
       break;
   }
   if (!r.input.finite) {
-    return "exact: the format has infinity";
+    return "the format has infinity";
   }
   if (!r.below && !r.encoded.exact) {
     return fmt::format("below the smallest value, {}: the format has no zero",
                        NumberText(SmallestPositive(r.format)));
   }
   if (r.encoded.exact) {
-    return r.encoded.status == RoundingStatus::kSubnormal
-               ? "exact, with fewer bits than a normal value; " + Between(r)
-               : "exact; " + Between(r);
+    return (r.encoded.status == RoundingStatus::kSubnormal
+                ? "exact, with fewer bits than a normal value; "
+                : "") +
+           fmt::format("its neighbours are {} and {}", Neighbour(r.below), Neighbour(r.above));
   }
   return fmt::format("{}, {}; {}", Between(r), Way(r), ErrorText(r));
 }
@@ -168,12 +171,42 @@ std::string HowText(const RoundResult& result) {
   return text + "\n";
 }
 
-std::string StallText(const Accumulation& sum, std::int64_t times) {
+// The format that a sum is kept in.
+const NumberFormat& KeptIn(const SumPlan& plan) {
+  return plan.master ? *plan.master : plan.format;
+}
+
+// A sum whose addend is zero in its format, though it was not as typed, has not come to rest: it
+// never moved.
+bool AddsZero(const SumPlan& plan, const AccumulationJob& job) {
+  return !job.add.exact.IsZero() && AddendIn(KeptIn(plan), job) == 0;
+}
+
+std::string StallText(const SumPlan& plan, const AccumulationJob& job, const Accumulation& sum) {
+  if (AddsZero(plan, job) && !std::isnan(sum.value)) {
+    return fmt::format("{} is 0 in {}", job.add.text, KeptIn(plan).name);
+  }
   if (sum.first_stalled_step) {
     return fmt::format("step {} no longer moves it", *sum.first_stalled_step);
   }
   return std::isnan(sum.value) ? "past the largest, the format has only NaN"
-                               : fmt::format("all {} steps move it", times);
+                               : fmt::format("all {} steps move it", job.times);
+}
+
+// The digits that a table has room for: "1.0000000000000000000…e+5000" of more.
+std::string ExactText(const Decimal& exact) {
+  constexpr std::size_t kMost = 40;
+  constexpr std::size_t kDigits = 20;
+  std::string text = exact.Text();
+  if (text.size() <= kMost) {
+    return text;
+  }
+  std::string digits;
+  std::ranges::copy_if(text, std::back_inserter(digits),
+                       [&](char c) { return c >= (digits.empty() ? '1' : '0') && c <= '9'; });
+  digits.resize(kDigits, '0');
+  return fmt::format("{}{}.{}…e{:+}", exact.IsNegative() ? "-" : "", digits[0], digits.substr(1),
+                     exact.LeadingExponent());
 }
 
 std::string SumText(const AccumulationJob& job) {
@@ -202,11 +235,11 @@ std::string MethodText(const SumResult& r, const AccumulationJob& job) {
     return "not run: " + NotRunText();
   }
   const SumMethod method = r.plan.method;
-  if (r.sum->first_stalled_step || method == SumMethod::kSequential) {
-    return StallText(*r.sum, job.times);
-  }
-  if (std::isnan(r.sum->value)) {
+  if (std::isnan(r.sum->value) && method != SumMethod::kSequential) {
     return WhyNotANumber(r.plan);
+  }
+  if (r.sum->first_stalled_step || method == SumMethod::kSequential || AddsZero(r.plan, job)) {
+    return StallText(r.plan, job, *r.sum);
   }
   switch (method) {
     case SumMethod::kPairwise:
@@ -225,6 +258,7 @@ Json::Object SumJson(const SumResult& r, const AccumulationJob& job) {
   return {{"format", r.plan.format.name},
           {"master", r.plan.master ? Json(r.plan.master->name) : Json()},
           {"method", Name(r.plan.method)},
+          {"addend", AddendIn(KeptIn(r.plan), job)},
           {"value", r.sum ? Json(r.sum->value) : Json()},
           {"exact", ExactSum(job).Nearest()},
           {"first_stalled_step", stalled ? Json(*r.sum->first_stalled_step) : Json()}};
@@ -267,9 +301,9 @@ std::string AccumulateText(const AccumulationJob& job, std::span<const SumResult
   std::vector<std::vector<std::string>> rows;
   for (const SumResult& r : results) {
     rows.push_back({std::string(r.plan.format.name) + MasterText(r.plan), NumberText(r.sum->value),
-                    StallText(*r.sum, job.times)});
+                    StallText(r.plan, job, *r.sum)});
   }
-  rows.push_back({"exact", ExactSum(job).Text()});
+  rows.push_back({"exact", ExactText(ExactSum(job))});
   return SumText(job) + InColumns(rows, {.indent = "  "});
 }
 
@@ -291,7 +325,7 @@ std::string CompareText(const AccumulationJob& job, std::span<const SumResult> r
                     std::string(Name(r.plan.method)) + MasterText(r.plan),
                     r.sum ? NumberText(r.sum->value) : "", error, MethodText(r, job)});
   }
-  rows.push_back({"exact", "", exact.Text()});
+  rows.push_back({"exact", "", ExactText(exact)});
   return SumText(job) + InColumns(rows, {.indent = "  "}) +
          fmt::format("nearest-even, stochastic with --seed {}; --overflow ieee\n",
                      results.back().plan.seed);
