@@ -77,9 +77,9 @@ void RoundTripArray(std::span<const float> values, const NumberFormat& format,
                     const Conversion& conversion, std::span<float> rounded, int threads = 1);
 
 // Codes of 4 or 6 bits, one a byte, to and from their packed form: see BlockTensor. `packed` has
-// PackedBytes of as many codes.
+// PackedSize of as many codes.
 enum class NibbleOrder { kLowFirst, kHighFirst };
-std::size_t PackedBytes(std::size_t codes, int bits);
+std::size_t PackedSize(std::size_t codes, int bits);
 void PackCodes(std::span<const std::byte> codes, int bits, std::span<std::byte> packed,
                NibbleOrder order = NibbleOrder::kLowFirst);
 void UnpackCodes(std::span<const std::byte> packed, int bits, std::span<std::byte> codes,

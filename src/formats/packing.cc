@@ -20,14 +20,14 @@ void GetCodes(std::span<const std::byte> packed, std::size_t first, const Packin
   }
 }
 
-std::size_t PackedBytes(std::size_t codes, int bits) {
+std::size_t PackedSize(std::size_t codes, int bits) {
   return (codes * static_cast<std::size_t>(bits) + 7) / 8;
 }
 
 void PackCodes(std::span<const std::byte> codes, int bits, std::span<std::byte> packed,
                NibbleOrder order) {
   CHECK(bits == 4 || bits == 6);
-  CHECK(packed.size() == PackedBytes(codes.size(), bits));
+  CHECK(packed.size() == PackedSize(codes.size(), bits));
   if (!packed.empty()) {
     packed.back() = std::byte{0};  // the bits behind the last code
   }
@@ -37,7 +37,7 @@ void PackCodes(std::span<const std::byte> codes, int bits, std::span<std::byte> 
 void UnpackCodes(std::span<const std::byte> packed, int bits, std::span<std::byte> codes,
                  NibbleOrder order) {
   CHECK(bits == 4 || bits == 6);
-  CHECK(packed.size() == PackedBytes(codes.size(), bits));
+  CHECK(packed.size() == PackedSize(codes.size(), bits));
   GetCodes(packed, 0, {bits, order}, codes);
 }
 
