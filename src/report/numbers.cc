@@ -109,7 +109,7 @@ std::string Why(const Rounding& r) {
   if (!r.input.finite) {
     return "exact: the format has infinity";
   }
-  if (!r.below && !r.encoded.exact) {
+  if (!r.below && !r.encoded.exact && r.above == SmallestPositive(r.format)) {
     return fmt::format("below the smallest value, {}: the format has no zero",
                        NumberText(SmallestPositive(r.format)));
   }
@@ -168,14 +168,6 @@ std::string HowText(const RoundResult& result) {
   return text + "\n";
 }
 
-std::string StallText(const Accumulation& sum, std::int64_t times) {
-  if (sum.first_stalled_step) {
-    return fmt::format("step {} no longer moves it", *sum.first_stalled_step);
-  }
-  return std::isnan(sum.value) ? "past the largest, the format has only NaN"
-                               : fmt::format("all {} steps move it", times);
-}
-
 std::string SumText(const AccumulationJob& job) {
   return fmt::format("{} + {} × {}\n", job.start.text, job.times, job.add.text);
 }
@@ -188,12 +180,40 @@ std::string NotRunText() {
   return fmt::format("more than {} steps", PrintGrouped(kMostPlayedSteps));
 }
 
-std::string WhyNotANumber(const SumPlan& plan) {
-  if (plan.method == SumMethod::kKahan && !plan.format.has_sign) {
-    return "its correction is negative, the format has no sign";
+// What made a sum NaN by being negative where there is no sign; empty: nothing did.
+std::string_view NegativePart(const SumPlan& plan, const AccumulationJob& job) {
+  const NumberFormat kept = plan.master.value_or(plan.format);  // what the sum is kept in
+  if (kept.has_sign) {
+    return !plan.format.has_sign && ExactSum(job).IsNegative() ? "the sum" : "";
+  }
+  const auto is_lost = [&kept](const TypedNumber& number) {
+    return number.exact.IsNegative() && std::isnan(Round(number, kept));
+  };
+  if (is_lost(job.start)) {
+    return "the start";
+  }
+  if (is_lost(job.add)) {
+    return "the addend";
+  }
+  return plan.method == SumMethod::kKahan ? "its correction" : "";
+}
+
+std::string WhyNotANumber(const SumPlan& plan, const AccumulationJob& job) {
+  const std::string_view negative = NegativePart(plan, job);
+  if (!negative.empty()) {
+    return fmt::format("{} is negative, the format has no sign", negative);
   }
   return Infinities(plan.format) == 0 ? "past the largest, the format has only NaN"
                                       : "past the largest, infinity - infinity";
+}
+
+// What became of a sum that takes its steps one after the other.
+std::string StallText(const SumResult& r, const AccumulationJob& job) {
+  if (r.sum->first_stalled_step) {
+    return fmt::format("step {} no longer moves it", *r.sum->first_stalled_step);
+  }
+  return std::isnan(r.sum->value) ? WhyNotANumber(r.plan, job)
+                                  : fmt::format("all {} steps move it", job.times);
 }
 
 // What became of a sum by any method.
@@ -203,10 +223,10 @@ std::string MethodText(const SumResult& r, const AccumulationJob& job) {
   }
   const SumMethod method = r.plan.method;
   if (r.sum->first_stalled_step || method == SumMethod::kSequential) {
-    return StallText(*r.sum, job.times);
+    return StallText(r, job);
   }
   if (std::isnan(r.sum->value)) {
-    return WhyNotANumber(r.plan);
+    return WhyNotANumber(r.plan, job);
   }
   switch (method) {
     case SumMethod::kPairwise:
@@ -267,7 +287,7 @@ std::string AccumulateText(const AccumulationJob& job, std::span<const SumResult
   std::vector<std::vector<std::string>> rows;
   for (const SumResult& r : results) {
     rows.push_back({std::string(r.plan.format.name) + MasterText(r.plan), NumberText(r.sum->value),
-                    StallText(*r.sum, job.times)});
+                    StallText(r, job)});
   }
   rows.push_back({"exact", ExactSum(job).Text()});
   return SumText(job) + InColumns(rows, {.indent = "  "});
