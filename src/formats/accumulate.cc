@@ -21,7 +21,9 @@ std::int64_t StepsWithinBinade(double sum, double delta, const NumberFormat& for
   const double bottom = below ? 0.0 : std::ldexp(1.0, std::ilogb(magnitude));
   const double above_bottom = magnitude - bottom;
   const bool grows = std::signbit(sum) == std::signbit(delta);
-  const double room = grows ? (below ? lowest : bottom) - above_bottom : above_bottom;
+  // Some formats end several steps before the next power of two.
+  const double width = std::min(below ? lowest : bottom, Largest(format) - bottom);
+  const double room = grows ? width - above_bottom : above_bottom;
   // The quotient is rounded and the last step may land in the next binade: stay two short of it.
   return static_cast<std::int64_t>(std::max(0.0, std::floor(room / std::abs(delta)) - 2.0));
 }

@@ -1,6 +1,8 @@
 #include "formats/accumulate.h"
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -50,10 +52,15 @@ TEST(Accumulate, SkippingAheadChangesNothing) {
       {"0", "0.1"},        {"1", "-0.001"},     {"-3", "0.01"},     {"1", "0.00390625"},
       {"1", "0.01171875"}, {"2", "-0.0078125"}, {"0", "1e-7"},      {"1e-6", "-3e-8"},
       {"-1", "0.0625"},    {"100", "0.3"},      {"0.001", "0.125"}, {"200", "7"},
-      {"65000", "20"},     {"0", "0"},          {"-0.3", "0.0003"}, {"3", "-0.00146484375"}};
+      {"65000", "20"},     {"0", "0"},          {"-0.3", "0.0003"}, {"3", "-0.00146484375"},
+      {"8", "0.25"},       {"0", "0.0078125"},  {"1.5", "0.03125"}, {"0x25p-4", "0x99p-10"}};
+  std::vector<NumberFormat> formats(P3109Formats().begin(), P3109Formats().end());
   for (const char* const name : {"float16", "bfloat16", "e4m3", "e5m2", "float8_e4m3fnuz", "e2m1",
                                  "e6m9", "e3m0fn", "e8m0"}) {
-    const NumberFormat format = Format(name);
+    formats.push_back(Format(name));
+  }
+  for (const NumberFormat& format : formats) {
+    const std::string name(format.name);
     for (const Case& c : cases) {
       const AccumulationJob job = Job(c.start, c.add, 3000);
       double sum = Round(job.start.nearest, format);
@@ -74,6 +81,15 @@ TEST(Accumulate, SkippingAheadChangesNothing) {
       }
     }
   }
+}
+
+// IEEE P3109 draft: the last code of an unsigned extended format is NaN and the one before it
+// infinity, so the largest value is three steps short of the next power of two.
+TEST(Accumulate, SumsEndAtTheLargestValue) {
+  EXPECT_EQ(Accumulate(Job("8", "0.25", 29), Format("binary8p6ue")).value, 15.25);
+  EXPECT_EQ(Accumulate(Job("8", "0.25", 30), Format("binary8p6ue")).value, HUGE_VAL);
+  EXPECT_EQ(Accumulate(Job("0", "0.0078125", 253), Format("binary8p8ue")).value, 253.0 / 128);
+  EXPECT_EQ(Accumulate(Job("0", "0.0078125", 254), Format("binary8p8ue")).value, HUGE_VAL);
 }
 
 TEST(Accumulate, Float64EndsInTheTopBinadeAtOnce) {

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "formats/adder.h"
@@ -148,19 +147,6 @@ std::optional<Accumulation> AccumulateBy(const SumPlan& plan, const Accumulation
 
 int TreeDepth(std::int64_t times) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(times)));
-}
-
-double RelativeError(double value, const Decimal& exact) {
-  if (!std::isfinite(value)) {
-    return std::abs(value);
-  }
-  const Decimal error = Decimal::Of(value) - exact;
-  if (error.IsZero() || exact.IsZero()) {
-    return error.IsZero() ? 0 : std::numeric_limits<double>::infinity();
-  }
-  // Brought near 1 first: the numbers may lie past the range of doubles.
-  const Decimal scale(false, "1", -exact.LeadingExponent());
-  return std::abs((error * scale).Nearest() / (exact * scale).Nearest());
 }
 
 }  // namespace fourpiles

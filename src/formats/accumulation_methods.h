@@ -47,7 +47,4 @@ std::optional<Accumulation> AccumulateBy(const SumPlan& plan, const Accumulation
 // How many roundings a value passes through in the tree of a start and so many addends.
 int TreeDepth(std::int64_t times);
 
-// |value − exact| ÷ |exact|; 0 where they are equal, else infinite where exact is 0; NaN of NaN.
-double RelativeError(double value, const Decimal& exact);
-
 }  // namespace fourpiles

@@ -86,8 +86,10 @@ IntegerScale IntegerScaleOf(const ValueRange& range, const IntegerCodes& codes) 
     const float largest = Union({range.below, 0}, {range.above, 0}).below;
     return {codes, Narrow(QuotientToOdd(Widen(largest), LargestCode(codes))), 0};
   }
-  const float span = SumInFloat32(range.above, range.below);
-  IntegerScale scale = {codes, Narrow(QuotientToOdd(Widen(span), (1 << codes.bits) - 1)), 0};
+  // A sum that float32 cannot hold is exact in a double: both are 2^103 or more.
+  const double sum = Widen(range.above) + Widen(range.below);
+  const double span = IsFinite(Narrow(sum)) ? Widen(SumInFloat32(range.above, range.below)) : sum;
+  IntegerScale scale = {codes, Narrow(QuotientToOdd(span, (1 << codes.bits) - 1)), 0};
   const NumberFormat quotient = QuotientFormat(codes);
   const double zero =
       MagnitudeOf(scale.scale) == 0 ? 0 : QuotientToOdd(Widen(range.below), Widen(scale.scale));

@@ -41,7 +41,8 @@ struct IntegerScale {
 
 // Symmetric: scale = largest magnitude ÷ q. Asymmetric, as ONNX's DynamicQuantizeLinear computes it
 // in float32: scale = (above + below) ÷ (2^bits − 1), zero point = smallest code + below ÷ scale to
-// nearest-even. Each quotient is the exact one rounded once.
+// nearest-even; a sum past float32's largest is not rounded, so that the scale is finite where it
+// would be infinite there. Each quotient is the exact one rounded once.
 IntegerScale IntegerScaleOf(const ValueRange& range, const IntegerCodes& codes);
 
 // Codes, one a byte, in the lower `bits` bits: value ÷ scale, the exact quotient, rounded once to

@@ -100,6 +100,15 @@ TEST(Integers, ZerosNansAndExtremes) {
   EXPECT_EQ(Encoded({0x1p-149F}, ScaleOf({0x1p-149F}, kInt8)), BytesOf("00"));
 }
 
+// Python's fractions: (largest − smallest) ÷ 255 in float32, and 3e38 ÷ that is 127.500004.
+TEST(Integers, ASpanPastFloat32HasAFiniteScale) {
+  const std::vector<float> values = {3e38F, -3e38F, 1.0F};
+  const IntegerScale scale = ScaleOf(values, {.bits = 8, .is_signed = true, .asymmetric = true});
+  EXPECT_EQ(scale.scale, 0x1.c528f4p+120F);
+  EXPECT_EQ(scale.zero_point, 0);
+  EXPECT_EQ(Encoded(values, scale), BytesOf("7f8000"));
+}
+
 TEST(Integers, DecodesEveryCode) {
   const IntegerScale scale = {.codes = kUint8, .scale = 0.5F, .zero_point = 100};
   for (int code = 0; code < 256; ++code) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -139,6 +140,14 @@ double Decimal::Nearest() const {
   return negative_ ? -magnitude : magnitude;
 }
 
+std::string Decimal::WholeDigits() const {
+  if (exponent_ >= 0) {
+    return Shifted(digits_, exponent_);
+  }
+  const std::int64_t count = static_cast<std::int64_t>(digits_.size()) + exponent_;
+  return digits_.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(count, 0)));
+}
+
 std::string Decimal::Text() const {
   constexpr std::int64_t kLongest = 40;
   if (IsZero()) {
@@ -159,6 +168,19 @@ std::string Decimal::Text() const {
   }
   const auto split = static_cast<std::size_t>(point);
   return sign + digits_.substr(0, split) + "." + digits_.substr(split);
+}
+
+double RelativeError(double value, const Decimal& exact) {
+  if (!std::isfinite(value)) {
+    return std::abs(value);
+  }
+  const Decimal error = Decimal::Of(value) - exact;
+  if (error.IsZero() || exact.IsZero()) {
+    return error.IsZero() ? 0 : std::numeric_limits<double>::infinity();
+  }
+  // Brought near 1 first: the numbers may lie past the range of doubles.
+  const Decimal scale(false, "1", -exact.LeadingExponent());
+  return std::abs((error * scale).Nearest() / (exact * scale).Nearest());
 }
 
 }  // namespace fourpiles

@@ -33,6 +33,8 @@ class Decimal {
 
   // The nearest double; infinite beyond the largest, zero below half of the smallest.
   double Nearest() const;
+  // The digits of ⌊|value|⌋; none of zero.
+  std::string WholeDigits() const;
   // All digits: "2", "-0.0001"; with an exponent where plain notation would need more than 40
   // characters: "1.25e-300".
   std::string Text() const;
@@ -44,5 +46,8 @@ class Decimal {
   std::string digits_;         // most significant first, without zeros at either end; empty: zero
   std::int64_t exponent_ = 0;  // of the last digit; 0 for zero
 };
+
+// |value − exact| ÷ |exact|; 0 where they are equal, else infinite where exact is 0; NaN of NaN.
+double RelativeError(double value, const Decimal& exact);
 
 }  // namespace fourpiles

@@ -47,12 +47,31 @@ TEST(Decimal, ComparesAcrossScales) {
   EXPECT_FALSE(D("10", 0) < D("1", 1));
 }
 
+TEST(Decimal, HasWholeDigits) {
+  EXPECT_EQ(D("12345", -2).WholeDigits(), "123");
+  EXPECT_EQ(Decimal(true, "12345", 2).WholeDigits(), "1234500");
+  EXPECT_EQ(D("12345", -5).WholeDigits(), "");
+  EXPECT_EQ(D("12345", -9).WholeDigits(), "");
+  EXPECT_EQ(Decimal().WholeDigits(), "");
+}
+
 TEST(Decimal, PrintsWithAnExponentOnlyWhenLong) {
   EXPECT_EQ(D("15", -1).Text(), "1.5");
   EXPECT_EQ(D("1", -8).Text(), "0.00000001");
   EXPECT_EQ(D("125", -300).Text(), "1.25e-298");
   EXPECT_EQ(D("1", 100).Text(), "1e100");
   EXPECT_EQ(Decimal().Text(), "0");
+}
+
+TEST(RelativeError, NeedsNoRangeOfDoubles) {
+  EXPECT_EQ(RelativeError(1, Decimal(2)), 0.5);
+  EXPECT_EQ(RelativeError(-1, Decimal(-1)), 0);
+  EXPECT_EQ(RelativeError(0, D("1", -4000)), 1);
+  EXPECT_EQ(RelativeError(1, D("1", 4000)), 1);
+  EXPECT_EQ(RelativeError(1, Decimal()), HUGE_VAL);
+  EXPECT_EQ(RelativeError(0, Decimal()), 0);
+  EXPECT_EQ(RelativeError(-HUGE_VAL, Decimal(1)), HUGE_VAL);
+  EXPECT_TRUE(std::isnan(RelativeError(std::nan(""), Decimal(1))));
 }
 
 }  // namespace

@@ -9,25 +9,12 @@
 namespace fourpiles {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+using Wide = Magnitude128::Value;
 
 int LeadingZeros(Wide value) {
   const auto high = static_cast<std::uint64_t>(value >> 64);
   return high != 0 ? std::countl_zero(high)
                    : 64 + std::countl_zero(static_cast<std::uint64_t>(value));
-}
-
-// value × 2^exponent, plus something less than 2^exponent if `more`.
-Real Normalised(Wide value, int exponent, bool negative, bool more) {
-  if (value == 0) {
-    CHECK(!more);  // the callers keep enough bits that a cut-off part stands behind a leading one
-    return {.kind = Real::Kind::kZero, .negative = negative};
-  }
-  const int shift = LeadingZeros(value);
-  const Wide leading = value << shift;
-  const auto significand = static_cast<std::uint64_t>(leading >> 64);
-  const bool cut = static_cast<std::uint64_t>(leading) != 0;
-  return {Real::Kind::kFinite, negative, significand, exponent - shift + 64, more || cut};
 }
 
 // A finite magnitude as significand × 2^exponent with 53 bits at most.
@@ -46,6 +33,21 @@ Parts PartsOf(double magnitude) {
 
 }  // namespace
 
+Real RealOf(const Magnitude128& magnitude, bool negative) {
+  if (magnitude.value == 0) {
+    CHECK(!magnitude.more);
+    return {.kind = Real::Kind::kZero, .negative = negative};
+  }
+  const int shift = LeadingZeros(magnitude.value);
+  const Wide leading = magnitude.value << shift;
+  return {.kind = Real::Kind::kFinite,
+          .negative = negative,
+          .significand = static_cast<std::uint64_t>(leading >> 64),
+          .lower = static_cast<std::uint64_t>(leading),
+          .exponent = magnitude.exponent - shift + 64,
+          .more = magnitude.more};
+}
+
 Real RealOf(double value) {
   const bool negative = std::signbit(value);
   if (std::isnan(value)) {
@@ -55,7 +57,14 @@ Real RealOf(double value) {
     return {.kind = Real::Kind::kInfinite, .negative = negative};
   }
   const Parts parts = PartsOf(value);
-  return Normalised(parts.significand, parts.exponent, negative, false);
+  if (parts.significand == 0) {
+    return {.kind = Real::Kind::kZero, .negative = negative};
+  }
+  const int shift = std::countl_zero(parts.significand);
+  return {.kind = Real::Kind::kFinite,
+          .negative = negative,
+          .significand = parts.significand << shift,
+          .exponent = parts.exponent - shift};
 }
 
 Real Sum(double a, double b) {
@@ -69,8 +78,8 @@ Real Sum(double a, double b) {
     sum.negative = std::signbit(a) && (large.significand != 0 || std::signbit(b));
     return sum;
   }
-  // 53 bits moved up by 70 leave room for a carry, and a small part that falls off below them is
-  // less than half of the last bit of any format.
+  // 53 bits moved up by 70 leave room for a carry. Where a part falls off below them, the smaller
+  // one is so small that the sum has 122 bits at least.
   constexpr int kRoom = 70;
   const Wide upper = Wide{large.significand} << kRoom;
   const int exponent = large.exponent - kRoom;
@@ -80,11 +89,9 @@ Real Sum(double a, double b) {
                      : up >= 0 ? Wide{small.significand} << up
                                : Wide{small.significand} >> -up;
   const bool cut = vanishes || (up < 0 && (lower << -up) != small.significand);
-  if (std::signbit(a) == std::signbit(b)) {
-    return Normalised(upper + lower, exponent, std::signbit(a), cut);
-  }
-  const Wide difference = upper - lower - (cut ? 1 : 0);
-  return Normalised(difference, exponent, difference != 0 && std::signbit(a), cut);
+  const bool grows = std::signbit(a) == std::signbit(b);
+  const Wide sum = grows ? upper + lower : upper - lower - (cut ? 1 : 0);
+  return RealOf({.value = sum, .exponent = exponent, .more = cut}, sum != 0 && std::signbit(a));
 }
 
 }  // namespace fourpiles

@@ -28,11 +28,18 @@ double Ratio(const Decimal& a, const Decimal& b) {
   return std::abs((a * scale).Nearest()) / (b * scale).Nearest();
 }
 
+// The format's value on the side of zero. Of a negative one where there is no sign that is zero, or
+// what stands for it.
+double Inside(const TypedNumber& input, const NumberFormat& format) {
+  const Real value = input.AsReal();
+  const bool has_own_side = format.has_sign || !value.negative;
+  const Conversion inward = {.rounding = RoundingMode::kTowardZero};
+  return Decode(Encode(has_own_side ? value : Real{}, format, inward).code, format);
+}
+
 // Finds the neighbours of a finite input and how far its rounded value lies from it.
 void Measure(Rounding& rounding) {
-  const Conversion inward = {.rounding = RoundingMode::kTowardZero};
-  const double inside =
-      Decode(Encode(rounding.input.AsReal(), rounding.format, inward).code, rounding.format);
+  const double inside = Inside(rounding.input, rounding.format);
   rounding.below = NextBelow(inside, rounding.format);
   rounding.above = NextAbove(inside, rounding.format);
   const Decimal outside = rounding.input.exact - Decimal::Of(inside);

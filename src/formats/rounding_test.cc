@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/choices.h"
+#include "formats/philox.h"
 #include "formats/scaling.h"
 
 namespace fourpiles {
@@ -114,6 +115,56 @@ TEST(Rounding, ByChanceGoesByTheIndex) {
   EXPECT_LT(up, 48);
 }
 
+// Ties of 53 bits, as typed: IEEE 754-2019 §4.3.1, roundTiesToAway.
+TEST(Rounding, TiesIn53BitsGoAwayFromZero) {
+  const TypedConversion away = {{.rounding = RoundingMode::kNearestAway}};
+  for (const char* const format : {"float64", "e2m52", "e10m52"}) {
+    EXPECT_EQ(RoundText("0x1.00000000000008p0", format, away).value, 1.0000000000000002) << format;
+    EXPECT_EQ(RoundText("-0x1.00000000000028p0", format, away).value, -0x1.0000000000003p0);
+    EXPECT_EQ(RoundText("0x1.00000000000007ffffffffffffp0", format, away).value, 1.0) << format;
+    EXPECT_TRUE(RoundText("0x1.00000000000008p0", format, away).tie) << format;
+  }
+  EXPECT_EQ(RoundText("0x1p-1075", "float64", away).value, 0x1p-1074);
+  EXPECT_EQ(RoundText("0x0.ffffffffffffffffp-1075", "float64", away).value, 0.0);
+  EXPECT_EQ(RoundText("0x1p-1075", "float64", {{.rounding = RoundingMode::kUp}}).value, 0x1p-1074);
+  EXPECT_EQ(RoundText("0x1p-1075", "float64").value, 0.0);
+}
+
+// The step of float64 above 1 is 2^-52, and 0xc × 2^-56 is three quarters of it.
+TEST(Rounding, ByChanceIntoFloat64TooGoesByWhatIsCutOff) {
+  const TypedConversion how = {{.rounding = RoundingMode::kStochastic, .seed = 1}};
+  constexpr int kElements = 2000;
+  int up = 0;
+  for (std::uint64_t i = 0; i < kElements; ++i) {
+    up += RoundText("0x1.0000000000000cp0", "float64", how, i).value > 1.0 ? 1 : 0;
+  }
+  EXPECT_NEAR(up, kElements * 0.75, 4.5 * std::sqrt(kElements * 0.75 * 0.25));
+}
+
+// Random123's known answer for a counter and a key of zeros begins with 6627e8d5. The 24 bits of
+// float32 leave 99d8172b of the 56 here, and the two make 2^32 exactly.
+TEST(Rounding, ByChanceGoesByAll32Bits) {
+  ASSERT_EQ(RandomBits(0, 0), 0x6627E8D5U);
+  const TypedConversion how = {{.rounding = RoundingMode::kStochastic}};
+  EXPECT_EQ(RoundText("0x80000099d8172bp-55", "float32", how).encoded.code, 0x3F800001U);
+  EXPECT_EQ(RoundText("0x80000099d8172a.ffffffffp-55", "float32", how).encoded.code, 0x3F800000U);
+  // The same behind the 53 bits of float64.
+  EXPECT_EQ(RoundText("0x1.000000000000099d8172bp0", "float64", how).value, 0x1.0000000000001p0);
+  EXPECT_EQ(RoundText("0x1.000000000000099d8172afp0", "float64", how).value, 1.0);
+}
+
+// A flushed value is zero, which has a code of its own in e8m0: that of the smallest value.
+TEST(Rounding, ANegativeValueTakenForZeroIsWhatZeroIs) {
+  const Conversion flush = {.subnormals = Subnormals::kFlushedOnInput};
+  for (const Rounding& r : {RoundText("-1e-5", "e8m0", {flush, Format("float16")}),
+                            RoundText("-1e-320", "e8m0", {flush})}) {
+    EXPECT_EQ(r.encoded.code, Encode(-0.0, r.format).code);
+    EXPECT_EQ(r.value, 0x1p-127);
+    EXPECT_EQ(r.above, 0x1p-127);
+    EXPECT_EQ(r.below, std::nullopt);
+  }
+}
+
 TEST(Rounding, BelowZeroWithoutASignThereIsNothing) {
   const Rounding r = RoundText("-3", "binary8p4uf", {NearestEven(Overflow::kSaturate)});
   EXPECT_EQ(r.value, 0.0);
@@ -156,6 +207,23 @@ TEST(Scaling, KeepsAValueThatFloat16WouldLose) {
   EXPECT_EQ(scaled.value, 172 * 0x1p-34);
   EXPECT_NEAR(scaled.relative_error, 0.00117, 0.00001);
   EXPECT_EQ(scaled.encoded.status, RoundingStatus::kSubnormal);
+}
+
+TEST(Scaling, NeedsNoRangeOfDoubles) {
+  const auto scale = [](const char* value, const char* by, const char* format) {
+    return Scale(ParseNumber(value, "VALUE").value(), ParseNumber(by, "--by").value(),
+                 Format(format), {});
+  };
+  // 1e-100 is zero in float16: all of it is lost.
+  EXPECT_EQ(scale("1e-400", "1e300", "float16").relative_error, 1.0);
+  // 1e10 = 2^10 × 9,765,625, and that has 24 bits.
+  EXPECT_EQ(scale("1e310", "1e-300", "float32").stored, 1e10);
+  EXPECT_EQ(scale("1e310", "1e-300", "float32").relative_error, 0.0);
+  EXPECT_EQ(scale("1e310", "-1e-400", "float32").value, 0.0);
+  EXPECT_EQ(scale("1", "1e400", "float32").value, HUGE_VAL);
+  EXPECT_EQ(scale("0", "2", "float16").relative_error, 0.0);
+  EXPECT_EQ(scale("1", "1e6", "float16").relative_error, HUGE_VAL);
+  EXPECT_TRUE(std::isnan(scale("1", "1e6", "e4m3").relative_error));
 }
 
 }  // namespace

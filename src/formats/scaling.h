@@ -10,8 +10,8 @@ namespace fourpiles {
 struct Scaling {
   Encoded encoded;
   double stored = 0;          // value × scale, rounded once into the format
-  double value = 0;           // stored ÷ scale
-  double relative_error = 0;  // |value − input| ÷ |input|; 0 for an input of zero kept as zero
+  double value = 0;           // stored ÷ scale, as the nearest double
+  double relative_error = 0;  // |stored ÷ scale − input| ÷ |input|, see RelativeError
 };
 
 // Both numbers finite, the scale not zero.

@@ -108,27 +108,30 @@ tl::unexpected<Error> NotANumber(std::string_view text, std::string_view where) 
 }  // namespace
 
 Real RealOf(const Decimal& value) {
-  const double nearest = value.Nearest();
-  if (value.IsZero() || Decimal::Of(std::isfinite(nearest) ? nearest : 0.0) == value) {
-    return RealOf(nearest);
+  const bool negative = value.IsNegative();
+  if (value.IsZero()) {
+    return {};
   }
-  Real real = RealOf(nearest);
-  if (real.kind != Real::Kind::kFinite) {
+  const std::int64_t decimal_exponent = value.LeadingExponent();
+  if (std::abs(decimal_exponent) > 400) {
     // Past the range of doubles, and so of every format: any magnitude there will do.
-    const bool huge = real.kind == Real::Kind::kInfinite;
-    return {Real::Kind::kFinite, value.IsNegative(), std::uint64_t{1} << 63, huge ? 2000 : -2000,
-            true};
+    return {.kind = Real::Kind::kFinite,
+            .negative = negative,
+            .significand = std::uint64_t{1} << 63,
+            .exponent = decimal_exponent > 0 ? 2000 : -2000,
+            .more = true};
   }
-  const Decimal error = value - Decimal::Of(nearest);
-  const bool nearest_is_below = error.IsNegative() == value.IsNegative();
-  if (!nearest_is_below) {
-    // The bits behind the 53 of the double are zero, so this is the number just below it.
-    const bool power_of_two = real.significand == std::uint64_t{1} << 63;
-    real.significand = power_of_two ? ~std::uint64_t{0} : real.significand - 1;
-    real.exponent -= power_of_two ? 1 : 0;
+  // As a whole number of 2^exponent, from 2^123 to below 2^128: |value| is 10^decimal_exponent or
+  // more, and less than 2^3.33 of it.
+  const int exponent =
+      static_cast<int>(std::floor(static_cast<double>(decimal_exponent) * std::log2(10.0))) - 123;
+  const Decimal scaled = value * PowerOfTwo(-exponent);
+  const std::string digits = scaled.WholeDigits();
+  Magnitude128 whole = {.exponent = exponent, .more = scaled != Decimal(negative, digits, 0)};
+  for (const char c : digits) {
+    whole.value = whole.value * 10 + static_cast<unsigned>(c - '0');
   }
-  real.more = true;
-  return real;
+  return RealOf(whole, negative);
 }
 
 Real TypedNumber::AsReal() const {

@@ -1,6 +1,8 @@
 #include "formats/typed_number.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -66,6 +68,35 @@ TEST(TypedNumber, Float64GetsTheNearestDouble) {
   EXPECT_EQ(ValueIn("1e400", "float64"), HUGE_VAL);
   EXPECT_EQ(ValueIn("-1e400", "float16"), -HUGE_VAL);
   EXPECT_EQ(ValueIn("1e-400", "bfloat16"), 0.0);
+}
+
+// The C library rounds any decimal number correctly to nearest-even.
+TEST(TypedNumber, Float64IsWhatTheCLibraryReads) {
+  std::uint64_t bits = 1;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = i % 2 == 0 ? "-" : "";
+    for (int digit = 0; digit < 3 + i % 60; ++digit) {
+      bits = bits * 6364136223846793005U + 1442695040888963407U;
+      text += static_cast<char>('0' + (bits >> 33) % 10);
+    }
+    text += "e" + std::to_string(static_cast<int>((bits >> 40) % 720) - 380);
+    EXPECT_EQ(ValueIn(text.c_str(), "float64"), std::strtod(text.c_str(), nullptr)) << text;
+  }
+}
+
+TEST(TypedNumber, Has122BitsExactly) {
+  const auto real = [](const char* text) { return ParseNumber(text, "V").value().AsReal(); };
+  const Real short_one = real("0x123456789abcdef0123456789abcdefp-100");  // 121 bits
+  EXPECT_EQ(short_one.significand, 0x91A2B3C4D5E6F780U);
+  EXPECT_EQ(short_one.lower, 0x91A2B3C4D5E6F780U);
+  EXPECT_EQ(short_one.exponent, 64 - 100 - 7);
+  EXPECT_FALSE(short_one.more);
+  const Real long_one = real("-0x123456789abcdef0123456789abcdef00000001p-1100");
+  EXPECT_EQ(long_one.significand, short_one.significand);
+  EXPECT_EQ(long_one.lower >> 6, short_one.lower >> 6);
+  EXPECT_EQ(long_one.exponent, 64 - 1100 + 32 - 7);
+  EXPECT_TRUE(long_one.more);
+  EXPECT_TRUE(long_one.negative);
 }
 
 TEST(TypedNumber, SaysOverflowAndUnderflowBeyondDoubles) {

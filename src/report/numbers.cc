@@ -111,7 +111,7 @@ std::string Why(const Rounding& r) {
   if (!r.input.finite) {
     return "the format has infinity";
   }
-  if (!r.below && !r.encoded.exact) {
+  if (!r.below && !r.encoded.exact && r.above == SmallestPositive(r.format)) {
     return fmt::format("below the smallest value, {}: the format has no zero",
                        NumberText(SmallestPositive(r.format)));
   }
@@ -182,17 +182,6 @@ bool AddsZero(const SumPlan& plan, const AccumulationJob& job) {
   return !job.add.exact.IsZero() && AddendIn(KeptIn(plan), job) == 0;
 }
 
-std::string StallText(const SumPlan& plan, const AccumulationJob& job, const Accumulation& sum) {
-  if (AddsZero(plan, job) && !std::isnan(sum.value)) {
-    return fmt::format("{} is 0 in {}", job.add.text, KeptIn(plan).name);
-  }
-  if (sum.first_stalled_step) {
-    return fmt::format("step {} no longer moves it", *sum.first_stalled_step);
-  }
-  return std::isnan(sum.value) ? "past the largest, the format has only NaN"
-                               : fmt::format("all {} steps move it", job.times);
-}
-
 // The digits that a table has room for: "1.0000000000000000000…e+5000" of more.
 std::string ExactText(const Decimal& exact) {
   constexpr std::size_t kMost = 40;
@@ -221,12 +210,43 @@ std::string NotRunText() {
   return fmt::format("more than {} steps", PrintGrouped(kMostPlayedSteps));
 }
 
-std::string WhyNotANumber(const SumPlan& plan) {
-  if (plan.method == SumMethod::kKahan && !plan.format.has_sign) {
-    return "its correction is negative, the format has no sign";
+// What made a sum NaN by being negative where there is no sign; empty: nothing did.
+std::string_view NegativePart(const SumPlan& plan, const AccumulationJob& job) {
+  const NumberFormat& kept = KeptIn(plan);
+  if (kept.has_sign) {
+    return !plan.format.has_sign && ExactSum(job).IsNegative() ? "the sum" : "";
+  }
+  const auto is_lost = [&kept](const TypedNumber& number) {
+    return number.exact.IsNegative() && std::isnan(Round(number, kept));
+  };
+  if (is_lost(job.start)) {
+    return "the start";
+  }
+  if (is_lost(job.add)) {
+    return "the addend";
+  }
+  return plan.method == SumMethod::kKahan ? "its correction" : "";
+}
+
+std::string WhyNotANumber(const SumPlan& plan, const AccumulationJob& job) {
+  const std::string_view negative = NegativePart(plan, job);
+  if (!negative.empty()) {
+    return fmt::format("{} is negative, the format has no sign", negative);
   }
   return Infinities(plan.format) == 0 ? "past the largest, the format has only NaN"
                                       : "past the largest, infinity - infinity";
+}
+
+// What became of a sum that takes its steps one after the other.
+std::string StallText(const SumResult& r, const AccumulationJob& job) {
+  if (AddsZero(r.plan, job) && !std::isnan(r.sum->value)) {
+    return fmt::format("{} is 0 in {}", job.add.text, KeptIn(r.plan).name);
+  }
+  if (r.sum->first_stalled_step) {
+    return fmt::format("step {} no longer moves it", *r.sum->first_stalled_step);
+  }
+  return std::isnan(r.sum->value) ? WhyNotANumber(r.plan, job)
+                                  : fmt::format("all {} steps move it", job.times);
 }
 
 // What became of a sum by any method.
@@ -235,11 +255,11 @@ std::string MethodText(const SumResult& r, const AccumulationJob& job) {
     return "not run: " + NotRunText();
   }
   const SumMethod method = r.plan.method;
-  if (std::isnan(r.sum->value) && method != SumMethod::kSequential) {
-    return WhyNotANumber(r.plan);
-  }
   if (r.sum->first_stalled_step || method == SumMethod::kSequential || AddsZero(r.plan, job)) {
-    return StallText(r.plan, job, *r.sum);
+    return StallText(r, job);
+  }
+  if (std::isnan(r.sum->value)) {
+    return WhyNotANumber(r.plan, job);
   }
   switch (method) {
     case SumMethod::kPairwise:
@@ -301,7 +321,7 @@ std::string AccumulateText(const AccumulationJob& job, std::span<const SumResult
   std::vector<std::vector<std::string>> rows;
   for (const SumResult& r : results) {
     rows.push_back({std::string(r.plan.format.name) + MasterText(r.plan), NumberText(r.sum->value),
-                    StallText(r.plan, job, *r.sum)});
+                    StallText(r, job)});
   }
   rows.push_back({"exact", ExactText(ExactSum(job))});
   return SumText(job) + InColumns(rows, {.indent = "  "});
