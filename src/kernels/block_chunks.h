@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include <hwy/cache_control.h>
+
 #include "formats/block_layout.h"
 #include "fourpiles/arrays.h"
 #include "kernels/array_tasks.h"
@@ -147,6 +149,7 @@ void DecodeChunks(const ChunkRange& range, const BlockTensor& tensor, const Valu
     decode(Chunk{first, count}, codes, sink.At(first, room.data()));
     sink.Put(first, count, room.data());
   }
+  hwy::FlushStream();
 }
 
 // Tables; the last block may be short.

@@ -8,7 +8,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/block_kernels.cc"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -151,7 +150,6 @@ void DecodeMx(const MxDecodeTask& task, const MxPlan& shared_plan) {
 
 void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& plan) {
   Streams(task) ? DecodeMx<true>(task, plan) : DecodeMx<false>(task, plan);
-  hwy::FlushStream();
 }
 
 // The codes of scales: what a float32 product says, put right by comparisons.
@@ -260,7 +258,6 @@ void DecodeNvFp4(const NvFp4DecodeTask& task, const NvFp4Scale& scale, const NvF
 void DecodeNvFp4Blocks(const NvFp4DecodeTask& task, const NvFp4Scale& tensor) {
   static const NvFp4Values known;
   Streams(task) ? DecodeNvFp4<true>(task, tensor, known) : DecodeNvFp4<false>(task, tensor, known);
-  hwy::FlushStream();
 }
 
 float LargestFinite(const float* values, std::size_t count) {

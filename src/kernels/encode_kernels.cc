@@ -70,13 +70,29 @@ struct EncodeGroup {
   template <typename Code>
   HWY_INLINE void operator()(const float* from, const std::uint32_t* random, Code* to,
                              bool streams) const {
+    const Codes32 d;
+    CodeVector bits[kVectors];
+    CodeVector most = hn::Zero(d);
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      bits[i] = hn::BitCast(d, hn::LoadU(Floats(), from + i * kLanes));
+      most = hn::Max(most, hn::And(bits[i], hn::Set(d, kMagnitudeMask)));
+    }
+    const bool has_specials = !hn::AllFalse(d, IsSpecial(most));
     CodeVector codes[kVectors];
     for (std::size_t i = 0; i < kVectors; ++i) {
-      const CodeVector bits = hn::BitCast(Codes32(), hn::LoadU(Floats(), from + i * kLanes));
       const CodeVector words =
-          plan.stochastic ? hn::BitCast(Codes32(), hn::LoadU(Bits32(), random + i * kLanes))
-                          : hn::Zero(Codes32());
-      codes[i] = hn::ShiftLeftSame(rounder(bits, words, plan).code, plan.unused_bits);
+          plan.stochastic ? hn::BitCast(d, hn::LoadU(Bits32(), random + i * kLanes)) : hn::Zero(d);
+      codes[i] = rounder(bits[i], words, plan).code;
+    }
+    if (HWY_UNLIKELY(has_specials)) {
+      for (std::size_t i = 0; i < kVectors; ++i) {
+        codes[i] = WithSpecials(codes[i], bits[i], plan);
+      }
+    }
+    if constexpr (sizeof(Code) == sizeof(std::uint32_t)) {
+      for (CodeVector& code : codes) {
+        code = hn::ShiftLeftSame(code, plan.unused_bits);
+      }
     }
     StoreGroup(codes, to, streams);
   }

@@ -43,7 +43,7 @@ struct RoundVector {
   Rounder rounder;
   HWY_INLINE FloatVector operator()(const float* from, const std::uint32_t* random) const {
     const CodeVector bits = hn::BitCast(Codes32(), hn::LoadU(Floats(), from));
-    return DecodeVector(rounder(bits, RandomAt(random), encode).code, decode);
+    return DecodeVector(RoundAny(rounder, bits, RandomAt(random), encode).code, decode);
   }
 };
 
@@ -223,7 +223,7 @@ struct RoundedHere {
 
   HWY_INLINE void operator()(const RoundTask& part, std::size_t i, Lanes& lanes) const {
     const CodeVector random = RandomAt(part.random == nullptr ? nullptr : part.random + i);
-    const Rounded rounded = rounder(lanes.bits, random, encode);
+    const Rounded rounded = RoundAny(rounder, lanes.bits, random, encode);
     const FloatVector result = DecodeVector(rounded.code, decode);
     lanes.result = hn::BitCast(Codes32(), result);
     lanes.beyond = rounded.beyond;

@@ -77,13 +77,29 @@ HWY_INLINE Rounded Finish(CodeVector magnitude_code, CodeVector bits, const Enco
   if (!plan.has_negative_zero) {
     whole = hn::IfThenZeroElse(hn::Eq(code, hn::Zero(d)), whole);
   }
-  const CodeVector magnitude = hn::And(bits, hn::Set(d, kMagnitudeMask));
-  const auto special = hn::Gt(magnitude, hn::Set(d, kInfiniteMagnitude - 1));
-  if (HWY_UNLIKELY(!hn::AllFalse(d, special))) {
-    return {WithSpecials(whole, bits, plan), hn::AndNot(special, beyond)};
-  }
   return {whole, beyond};
 }
+
+// Infinity and NaN, or neither.
+HWY_INLINE CodeMaskVector IsSpecial(CodeVector bits) {
+  const Codes32 d;
+  const CodeVector magnitude = hn::And(bits, hn::Set(d, kMagnitudeMask));
+  return hn::Gt(magnitude, hn::Set(d, kInfiniteMagnitude - 1));
+}
+
+// Rounds any vector: those with infinity or NaN in them are rare and put right afterwards.
+template <class Rounder>
+HWY_INLINE Rounded RoundAny(const Rounder& rounder, CodeVector bits, CodeVector random,
+                            const EncodePlan& plan) {
+  const Rounded rounded = rounder(bits, random, plan);
+  const CodeMaskVector special = IsSpecial(bits);
+  if (HWY_UNLIKELY(!hn::AllFalse(Codes32(), special))) {
+    return {WithSpecials(rounded.code, bits, plan), hn::AndNot(special, rounded.beyond)};
+  }
+  return rounded;
+}
+
+// The rounders take finite numbers; RoundAny others too.
 
 // Nearest-even with subnormals kept. Normal numbers: half a place less one, and one more where the
 // kept code is odd, carry into the code. Subnormals: adding a power of two whose last place is the
