@@ -150,6 +150,7 @@ void DecodeGgmlWithKernels(const BlockTensor& tensor, const ValueSink& sink, int
                     .streams = sink.Streams()});
       sink.Put(i, count, room.data());
     }
+    hwy::FlushStream();
   });
 }
 

@@ -9,7 +9,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/codebook_kernels.cc"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -187,7 +186,6 @@ void DecodeWith(const CodeBookDecodeTask& task, const CodeBookPlan& plan) {
 
 void DecodeCodeBookBlocks(const CodeBookDecodeTask& task, const CodeBookPlan& plan) {
   plan.is_short ? DecodeWith<ShortTable>(task, plan) : DecodeWith<LongTable>(task, plan);
-  hwy::FlushStream();
 }
 
 void AddToAll(float addend, float* values, std::size_t count) {

@@ -10,7 +10,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_kernels.cc"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -250,12 +249,10 @@ void DecodeQ40(const GgmlDecodeTask& task) {
 
 void DecodeQ80Blocks(const GgmlDecodeTask& task) {
   Streams(task) ? DecodeQ80<true>(task) : DecodeQ80<false>(task);
-  hwy::FlushStream();
 }
 
 void DecodeQ40Blocks(const GgmlDecodeTask& task) {
   Streams(task) ? DecodeQ40<true>(task) : DecodeQ40<false>(task);
-  hwy::FlushStream();
 }
 
 #endif  // HWY_SCALAR

@@ -9,7 +9,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/integer_kernels.cc"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -225,7 +224,6 @@ void DecodeRuns(const IntegerDecodeTask& shared_task, const IntegerScales& scale
 void DecodeIntegerRuns(const IntegerDecodeTask& task, const IntegerScales& scales) {
   const bool streams = Streams(task) && (task.runs == 1 || task.run_elements % kLanes == 0);
   streams ? DecodeRuns<true>(task, scales) : DecodeRuns<false>(task, scales);
-  hwy::FlushStream();
 }
 
 #endif  // HWY_SCALAR
