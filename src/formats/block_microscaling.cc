@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "formats/block_layout.h"
 #include "formats/codes.h"
@@ -16,24 +17,6 @@ constexpr NumberFormat kSixtyFourths = {.name = "int8 ÷ 64",
                                         .bias = 1,
                                         .specials = Specials::kNone,
                                         .source = "OCP Microscaling Formats (MX) 1.0, 5.3.4"};
-
-// What the rule adds to floor(log2 largest).
-int ExtraExponent(std::uint32_t significand, const Microscaling& format) {
-  const int fraction_bits = format.element.fraction_bits;
-  switch (format.rule) {
-    case ScaleRule::kFloor:
-      return 0;
-    case ScaleRule::kCeil:
-      return significand != 1U << 23 ? 1 : 0;
-    case ScaleRule::kEven:  // half a step of the element, and it carries into the next binade
-      return significand + (1U << (22 - fraction_bits)) >= 1U << 24 ? 1 : 0;
-    case ScaleRule::kRceil:
-      break;
-  }
-  const std::uint64_t hidden = std::uint64_t{1} << fraction_bits;
-  const std::uint64_t largest = (LargestCode(format.element) & (hidden - 1)) | hidden;
-  return significand > largest << (23 - fraction_bits) ? 1 : 0;
-}
 
 std::byte CodeOf(std::uint64_t code, const Microscaling& format) {
   if (!format.is_integer) {
@@ -57,6 +40,25 @@ Microscaling MicroscalingOf(const BlockFormat& format) {
           format.scale_rule};
 }
 
+std::int32_t SignificandKept(const Microscaling& format) {
+  constexpr int kFraction = 23;
+  const int fraction = format.element.fraction_bits;
+  const std::int32_t hidden = 1 << fraction;
+  switch (format.rule) {
+    case ScaleRule::kFloor:
+      break;
+    case ScaleRule::kCeil:
+      return 1 << kFraction;
+    case ScaleRule::kEven:  // half a step of the element more would carry into the next binade
+      return (1 << (kFraction + 1)) - (1 << (kFraction - 1 - fraction)) - 1;
+    case ScaleRule::kRceil: {
+      const auto largest = static_cast<std::int32_t>(LargestCode(format.element));
+      return ((largest & (hidden - 1)) | hidden) << (kFraction - fraction);
+    }
+  }
+  return std::numeric_limits<std::int32_t>::max();
+}
+
 std::uint8_t MxScaleCode(float largest, const Microscaling& format) {
   if (!IsFinite(largest)) {
     return kMxNan;
@@ -65,8 +67,8 @@ std::uint8_t MxScaleCode(float largest, const Microscaling& format) {
     return 0;
   }
   const Binary binary = BinaryOf(largest);
-  const int exponent =
-      binary.exponent + ExtraExponent(binary.significand, format) - HighestExponent(format.element);
+  const int extra = static_cast<std::int32_t>(binary.significand) > SignificandKept(format) ? 1 : 0;
+  const int exponent = binary.exponent + extra - HighestExponent(format.element);
   return static_cast<std::uint8_t>(std::clamp(exponent, -127, 127) + 127);
 }
 

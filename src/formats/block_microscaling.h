@@ -23,6 +23,10 @@ Microscaling MicroscalingOf(const BlockFormat& format);
 
 inline constexpr std::uint8_t kMxNan = 0xff;  // the scale of a block with a NaN or an infinity
 
+// The rule as a comparison: a block whose largest magnitude has a larger significand than this, of
+// 24 bits, has an exponent one above floor(log2 largest) − emax.
+std::int32_t SignificandKept(const Microscaling& format);
+
 // The float8_e8m0fnu code, exponent + 127, of a block with that largest magnitude: of zero 0, of
 // NaN and infinity kMxNan. Rules: ScaleRule; exponents are read from bits, so no logarithm is off
 // just below a power of two.

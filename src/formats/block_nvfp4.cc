@@ -22,18 +22,12 @@ const NumberFormat& ScaleFormat() {
   return scale;
 }
 
-// value ÷ t is value × over ÷ under; one of the two is 1. Products with float32 are exact.
-struct Ratio {
-  double over = 1;
-  double under = 1;
-};
-
-Ratio RatioOf(const NvFp4Scale& scale) {
-  return scale.kind == TensorScale::kMultiplier ? Ratio{1, Widen(scale.value)}
-                                                : Ratio{Widen(scale.value), 1};
-}
-
 }  // namespace
+
+NvFp4Ratio RatioOf(const NvFp4Scale& scale) {
+  return scale.kind == TensorScale::kMultiplier ? NvFp4Ratio{1, Widen(scale.value)}
+                                                : NvFp4Ratio{Widen(scale.value), 1};
+}
 
 NvFp4Scale NvFp4TensorScale(float largest, TensorScale kind) {
   const double magnitude = Widen(largest);
@@ -51,7 +45,7 @@ std::uint8_t NvFp4BlockScale(float largest, const NvFp4Scale& tensor) {
   if (!IsFinite(largest)) {
     return kNvFp4Nan;
   }
-  const Ratio ratio = RatioOf(tensor);
+  const NvFp4Ratio ratio = RatioOf(tensor);
   if (ratio.under == 0) {
     return 0;
   }
@@ -70,7 +64,7 @@ std::uint8_t EncodeNvFp4Block(std::span<const float> values, const NvFp4Scale& t
   }
   Conversion saturating = conversion;
   saturating.overflow = Overflow::kSaturate;
-  Ratio ratio = RatioOf(tensor);
+  NvFp4Ratio ratio = RatioOf(tensor);
   ratio.under *= Decode(scale, ScaleFormat());
   if (ratio.under == 0) {
     ratio = {0, 1};
@@ -85,7 +79,7 @@ std::uint8_t EncodeNvFp4Block(std::span<const float> values, const NvFp4Scale& t
 
 void DecodeNvFp4Block(std::span<const std::byte> codes, std::uint8_t scale,
                       const NvFp4Scale& tensor, std::span<float> values) {
-  const Ratio ratio = RatioOf(tensor);
+  const NvFp4Ratio ratio = RatioOf(tensor);
   const double factor = Decode(scale, ScaleFormat()) * ratio.under;
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const double element = Decode(std::to_integer<std::uint64_t>(codes[i]), Element()) * factor;

@@ -20,6 +20,13 @@ struct NvFp4Scale {
   TensorScale kind = TensorScale::kMultiplier;
 };
 
+// value ÷ t is value × over ÷ under; one of the two is 1. Products with float32 are exact.
+struct NvFp4Ratio {
+  double over = 1;
+  double under = 1;
+};
+NvFp4Ratio RatioOf(const NvFp4Scale& scale);
+
 // largest ÷ 2688 or 2688 ÷ largest in float32, of the tensor's largest finite magnitude; the
 // latter at most the largest float32. Of zero 0 and 1: every element is zero either way.
 NvFp4Scale NvFp4TensorScale(float largest, TensorScale kind);

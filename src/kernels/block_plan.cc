@@ -15,28 +15,6 @@
 namespace fourpiles {
 namespace {
 
-constexpr int kFloatFraction = 23;
-
-// The largest significand, of 24 bits, whose block keeps the exponent of its largest magnitude:
-// MxScaleCode says the same in comparisons.
-std::int32_t SignificandKept(const Microscaling& format) {
-  const int fraction = format.element.fraction_bits;
-  const std::int32_t hidden = 1 << fraction;
-  switch (format.rule) {
-    case ScaleRule::kFloor:
-      break;
-    case ScaleRule::kCeil:
-      return 1 << kFloatFraction;
-    case ScaleRule::kEven:
-      return (1 << (kFloatFraction + 1)) - (1 << (kFloatFraction - 1 - fraction)) - 1;
-    case ScaleRule::kRceil: {
-      const auto largest = static_cast<std::int32_t>(LargestCode(format.element));
-      return ((largest & (hidden - 1)) | hidden) << (kFloatFraction - fraction);
-    }
-  }
-  return std::numeric_limits<std::int32_t>::max();
-}
-
 float NextUp(float magnitude) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) + 1);
 }
@@ -44,14 +22,8 @@ float NextDown(float magnitude) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) - 1);
 }
 
-// value ÷ t is value × over ÷ under, as in block_nvfp4.cc. Products with float32 are exact.
-struct Ratio {
-  double over = 1;
-  double under = 1;
-};
-
 // The smallest float32 x ≥ 0 with x ÷ t above `middle` × `scale`, or on it where a tie goes up.
-float FirstAbove(double middle, bool tie_goes_up, const Ratio& ratio) {
+float FirstAbove(double middle, bool tie_goes_up, const NvFp4Ratio& ratio) {
   const double bound = middle * ratio.under;
   const auto is_above = [&](float x) {
     const double product = static_cast<double>(x) * ratio.over;
@@ -121,8 +93,7 @@ NvFp4Plan PlanNvFp4(const NvFp4Scale& tensor) {
   static const NvFp4Middles middles;
   constexpr std::size_t kBinade = 8;
   NvFp4Plan plan;
-  const auto value = static_cast<double>(tensor.value);
-  const Ratio ratio = tensor.kind == TensorScale::kMultiplier ? Ratio{1, value} : Ratio{value, 1};
+  const NvFp4Ratio ratio = RatioOf(tensor);
   plan.scale_encode = middles.encode;
   plan.scale_estimate = static_cast<float>(ratio.over / (6 * ratio.under));
   for (std::size_t s = 1; s < NvFp4Plan::kScales; ++s) {
