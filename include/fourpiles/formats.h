@@ -1,9 +1,9 @@
 #pragma once
 
 // Number formats, in one include: the record of each and the code that a value gets
-// (number_format.h), formats whose elements share scales (block_format.h), both over arrays, at the
-// speed of memory (arrays.h), and sums and dot products in a format (arithmetic.h). More examples
-// stand in docs/FORMATS.md, "In C++"; tests/package/consumer.cc is this one:
+// (number_format.h), formats whose elements share scales (block_format.h), both over arrays
+// (arrays.h), and sums and dot products in a format (arithmetic.h). More examples stand in
+// docs/FORMATS.md, "In C++"; tests/package/consumer.cc is this one:
 //
 //   #include <iostream>
 //   #include <vector>
