@@ -44,6 +44,10 @@ struct FileTensor {
   std::int64_t bytes = 0;   // in the file
   std::int64_t offset = 0;  // of its first byte, from the start of the file
   std::int32_t file = 0;    // which file of the checkpoint
+  // How the elements lie at `offset`, where it is not plainly.
+  bool big_endian = false;
+  bool packed = false;  // deflated: `bytes` are those unpacked, and only the archive reads them
+  std::vector<std::int64_t> strides = {};  // in elements; empty: row-major, without gaps
 };
 
 // A key and a value that a file says of itself. Strings may be any bytes. Long arrays are left out:
@@ -70,6 +74,9 @@ struct FileReading {
 
 // The worst of them.
 FileVerdict WorstOf(const std::vector<Finding>& findings);
+
+// The indices of names that stand before in the list, ascending.
+std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& names);
 
 // Shapes of at most this many dimensions are read.
 inline constexpr std::size_t kMostDimensions = 64;
