@@ -48,6 +48,19 @@ struct FileTensor {
   bool big_endian = false;
   bool packed = false;  // deflated: `bytes` are those unpacked, and only the archive reads them
   std::vector<std::int64_t> strides = {};  // in elements; empty: row-major, without gaps
+  // Which storage of the checkpoint it looks at; -1: bytes of its own. Of a packed one, `offset`
+  // counts from the start of the unpacked storage.
+  std::int32_t storage = -1;
+};
+
+// Bytes that several tensors may look at: a storage of PyTorch. Tied weights share one, and so do a
+// matrix and its transpose.
+struct TensorStorage {
+  std::string key = {};     // the file's own name for it
+  std::int64_t bytes = 0;   // that tensors may look at
+  std::int64_t offset = 0;  // from the start of the file
+  bool packed = false;      // deflated, as of a tensor
+  std::int32_t file = 0;    // which file of the checkpoint
 };
 
 // A key and a value that a file says of itself. Strings may be any bytes. Long arrays are left out:
@@ -66,6 +79,7 @@ const MetadataEntry* FindEntry(const std::vector<MetadataEntry>& metadata, std::
 struct FileReading {
   std::string_view format = {};          // "safetensors", "gguf"
   std::vector<FileTensor> tensors = {};  // in the order of the header
+  std::vector<TensorStorage> storages = {};
   std::vector<MetadataEntry> metadata = {};
   // What is worth telling about the file as a whole: {"header_bytes", 112}.
   Json::Object facts = {};

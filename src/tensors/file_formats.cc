@@ -9,6 +9,7 @@
 #include "base/ascii.h"
 #include "tensors/gguf.h"
 #include "tensors/safetensors.h"
+#include "tensors/torch.h"
 
 namespace fourpiles {
 namespace {
@@ -79,9 +80,7 @@ bool IsTflite(const FileBeginning& file) {
   return file.bytes.size() >= 8 && file.bytes.substr(4, 4) == "TFL3";
 }
 
-constexpr std::string_view kPickleHint =
-    "save the weights as safetensors: safetensors.torch.save_file(state_dict, "
-    "\"model.safetensors\")";
+constexpr const char* kExpected = "expected safetensors, GGUF or a PyTorch checkpoint";
 constexpr std::string_view kUnpackHint = "unpack it and give the files within";
 
 // Asked in this order. Magic numbers stand in the documents of the formats.
@@ -107,11 +106,11 @@ constexpr std::array kFormats = {
                  return IsText(f, {"<!doctype html", "<html"});
                },
                nullptr, "the download went wrong; fetch the file again"},
-    FileFormat{"zip archive, as PyTorch saves", "",
+    FileFormat{"zip archive", ".pt",
                [](const FileBeginning& f) {
                  return StartsWith<'P', 'K', 3, 4>(f) || StartsWith<'P', 'K', 5, 6>(f);
                },
-               nullptr, kPickleHint},
+               ReadTorchZip},
     FileFormat{
         "NumPy array", ".npy",
         [](const FileBeginning& f) { return StartsWith<'\x93', 'N', 'U', 'M', 'P', 'Y'>(f); },
@@ -141,13 +140,8 @@ constexpr std::array kFormats = {
                [](const FileBeginning& f) { return StartsWith<'B', 'Z', 'h'>(f); }, nullptr,
                kUnpackHint},
     FileFormat{"tar archive", ".tar", IsTar, nullptr, kUnpackHint},
-    FileFormat{"pickle, as PyTorch saves", "", IsPickle, nullptr, kPickleHint},
+    FileFormat{"pickle", ".pt", IsPickle, ReadPickleFile},
     FileFormat{"ONNX model", ".onnx", IsOnnx, nullptr, "give the model it was exported from"},
-    FileFormat{"PyTorch file", ".pt",
-               [](const FileBeginning& f) {
-                 return f.name.ends_with(".pth") || f.name.ends_with(".ckpt");
-               },
-               nullptr, kPickleHint},
 };
 
 std::string BeginningOf(const ByteSource& source) {
@@ -191,20 +185,19 @@ FileReading ReadTensorFile(const ByteSource& source) {
   }
   const FileFormat* format = FormatOf(source);
   if (format == nullptr) {
-    return Refused("unknown",
-                   {name, "a file of no known kind", "expected safetensors or GGUF", ""});
+    return Refused("unknown", {name, "a file of no known kind", kExpected, ""});
   }
   if (format->read == nullptr) {
     return Refused(format->name,
                    {name, WithArticle(format->name) + ", which this version does not read",
-                    "expected safetensors or GGUF", std::string(format->hint)});
+                    kExpected, std::string(format->hint)});
   }
   FileReading reading = format->read(source);
   const std::string lower = LowerCase(name);
   const auto* const named = std::ranges::find_if(kFormats, [&](const FileFormat& other) {
     return !other.ending.empty() && lower.ends_with(other.ending);
   });
-  if (named != kFormats.end() && named != format) {
+  if (named != kFormats.end() && named->ending != format->ending) {
     reading.findings.push_back(
         {.verdict = FileVerdict::kAcceptWithWarning,
          .text = {name, fmt::format("a {} file under the ending {}", format->name, named->ending),

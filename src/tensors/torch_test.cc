@@ -1,0 +1,135 @@
+#include "tensors/torch.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tensors/file_formats.h"
+#include "tensors/torch_testing.h"
+
+namespace fourpiles {
+namespace {
+
+FileReading ReadFile(const std::string& path) {
+  const auto source = FileSource::Open(path);
+  return source ? ReadTensorFile(*source) : FileReading();
+}
+
+std::string TorchCase(std::string_view name) {
+  return CasePath("torch/") + std::string(name);
+}
+
+TEST(Torch, GivesEveryCaseItsOutcomeAndFacts) {
+  for (const Json& row : ReadCases("torch.jsonl")) {
+    SCOPED_TRACE(TextOf(row, "file"));
+    ExpectTorchRow(row, ReadFile(TorchCase(TextOf(row, "file"))));
+  }
+}
+
+// A folder given by a variable of the environment; empty: there is none.
+std::string FolderOf(const char* variable) {
+  const char* folder = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): before any thread
+  return folder == nullptr ? "" : folder;
+}
+
+std::vector<Json> LinesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Json> rows;
+  for (std::string line; std::getline(file, line);) {
+    rows.push_back(*ReadJson(line, path));
+  }
+  return rows;
+}
+
+// Real files of others, which are not ours to copy: a folder with a list cases.jsonl.
+TEST(Torch, GivesRealFilesTheirOutcomeAndFacts) {
+  const std::string folder = FolderOf("FOURPILES_CASES");
+  if (folder.empty()) {
+    GTEST_SKIP() << "FOURPILES_CASES names no folder of cases";
+  }
+  int count = 0;
+  for (const Json& row : LinesOf(folder + "/cases.jsonl")) {
+    const std::string family = TextOf(row, "family");
+    const std::string file = TextOf(row, "local");
+    const Json& expected = *row.Find("expected");
+    const bool is_ours = (family == "torch" || family == "pickle") &&
+                         file.find("/.metadata") == std::string::npos && !file.ends_with(".npy") &&
+                         !file.ends_with(".npz") && !file.ends_with(".7z");
+    if (!is_ours) {
+      continue;
+    }
+    SCOPED_TRACE(file);
+    ++count;
+    const FileReading reading = ReadFile(folder + "/" + file);
+    ExpectTorchRow(expected, reading);
+    if (const Json* list = expected.Find("full_list")) {
+      const auto text = ReadWholeFile(folder + "/" + *list->AsString(), 10'000'000);
+      ASSERT_TRUE(text.has_value());
+      ExpectTorchList(*ReadJson(*text, "list", {.bytes = 10'000'000}), reading, "storage");
+    }
+  }
+  EXPECT_GT(count, 100);
+}
+
+// Checkpoints of a real training run, with what PyTorch says of each tensor: a folder of NAME.pt
+// and NAME.pt.json.
+TEST(Torch, ReadsTheCheckpointsOfARun) {
+  const std::string folder = FolderOf("FOURPILES_CHECKPOINTS");
+  if (folder.empty()) {
+    GTEST_SKIP() << "FOURPILES_CHECKPOINTS names no folder of checkpoints";
+  }
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    const std::string json = path + ".json";
+    if (!path.ends_with(".pt") || path.ends_with("whole_module_pickle.pt") ||
+        !std::filesystem::exists(json)) {
+      continue;
+    }
+    SCOPED_TRACE(path);
+    const auto text = ReadWholeFile(json, 10'000'000);
+    ASSERT_TRUE(text.has_value());
+    const auto facts = ReadJson(*text, json, {.bytes = 10'000'000, .non_finite = true});
+    ASSERT_TRUE(facts.has_value());
+    if (facts->Find("tensors") == nullptr) {
+      continue;
+    }
+    ++count;
+    const FileReading reading = ReadFile(path);
+    EXPECT_TRUE(reading.findings.empty());
+    for (const auto& [fact, field] :
+         {std::pair("storages", "n_unique_storages"), {"storage_bytes", "unique_storage_bytes"}}) {
+      EXPECT_EQ(*FactOf(reading, fact)->AsInteger(), *facts->Find(field)->AsInteger());
+    }
+    ExpectTorchList(*facts->Find("tensors"), reading, "storage_group");
+  }
+  EXPECT_GT(count, 5);
+}
+
+// A file that is cut is refused, wherever the cut; and whatever bit is turned, tensors that are
+// told lie within their storages, and those within the file.
+TEST(Torch, StandsEveryCutAndEveryTurnedBit) {
+  for (const char* name : {"ok.pt", "legacy_ok.bin", "deflated.pt"}) {
+    const std::string whole = *ReadWholeFile(TorchCase(name), 1'000'000);
+    const auto read = [](const std::string& bytes) {
+      return ReadTensorFile(MemorySource("x.pt", std::as_bytes(std::span(bytes))));
+    };
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+      EXPECT_EQ(WorstOf(read(whole.substr(0, length)).findings), FileVerdict::kRefuse) << length;
+    }
+    for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+      std::string turned = whole;
+      turned[bit / 8] = static_cast<char>(turned[bit / 8] ^ (1 << bit % 8));
+      const FileReading reading = read(turned);
+      for (const TensorStorage& storage : reading.storages) {
+        EXPECT_TRUE(storage.packed || reading.tensors.empty() ||
+                    storage.offset + storage.bytes <= static_cast<std::int64_t>(turned.size()))
+            << bit;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fourpiles
