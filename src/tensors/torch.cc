@@ -67,8 +67,7 @@ class ZipCheckpoint {
   }
 
   void ReadWords() {
-    for (const auto& [name, fact] :
-         {std::pair("version", "version"), {"byteorder", "byte_order"}}) {
+    for (const auto& [name, fact] : {std::pair("version", "version"), {"byteorder", "endian"}}) {
       const ZipMember* member = Find(root_ + name);
       if (member == nullptr) {
         continue;
@@ -102,6 +101,7 @@ class ZipCheckpoint {
                     fmt::format("{} bytes behind the pickle", bytes.Size() - pickle.End()),
                     "expected its end", "another program may read on there");
     }
+    is_read_ = true;
     const TorchContents contents = TorchContentsOf(pickle, findings_);
     PlaceTensors(contents, {PlacesOf(contents), is_big_endian_}, findings_, reading_);
   }
@@ -122,11 +122,6 @@ class ZipCheckpoint {
         Warn(member->name, fmt::format("{} bytes", member->bytes),
              fmt::format("the pickle says {}; a slice of a larger tensor may have been saved",
                          storage.bytes));
-      }
-      if (IsDense(*member)) {
-        Warn(member->name,
-             fmt::format("{} bytes packed into {}", member->bytes, member->packed_bytes),
-             "so few hold hardly more than zeros");
       }
     }
     return places;
@@ -202,6 +197,7 @@ class ZipCheckpoint {
   std::unordered_map<std::string, bool, KeyedHash> used_ = {};
   std::string root_ = {};  // "archive/"
   bool is_big_endian_ = false;
+  bool is_read_ = false;  // the pickle is whole
 };
 
 }  // namespace

@@ -57,7 +57,7 @@ class StreamReader {
       return;
     }
     is_big_endian_ = IsBigEndian(*machine);
-    reading_.facts.emplace_back("byte_order", is_big_endian_ ? "big" : "little");
+    reading_.facts.emplace_back("endian", is_big_endian_ ? "big" : "little");
     const auto object = Next("object");
     if (!object) {
       return;
