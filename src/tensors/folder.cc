@@ -24,8 +24,8 @@ constexpr std::size_t kMostNamed = 6;  // in a message
 // What transformers called the weights before safetensors. The optimizer may lie beside them.
 constexpr std::string_view kPyTorchModel = "pytorch_model.bin";
 // Model files of other kinds, the usual names first.
-constexpr std::array<std::string_view, 9> kOtherEndings = {
-    ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy"};
+constexpr std::array<std::string_view, 10> kOtherEndings = {
+    ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy", ".metadata"};
 
 // Names of the files, sorted; folders are left out.
 Result<std::vector<std::string>> FilesOf(const std::string& path) {
