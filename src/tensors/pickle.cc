@@ -38,19 +38,19 @@ std::string_view Name(PickleKind kind) {
 }
 
 std::int64_t Pickle::Integer(PickleRef value) const {
-  const Node& node = nodes_[value];
+  const Node& node = At(value);
   const bool is_number = node.kind == PickleKind::kBool || node.kind == PickleKind::kInteger ||
                          node.kind == PickleKind::kBytes;
   return is_number ? node.number : 0;
 }
 
 double Pickle::Real(PickleRef value) const {
-  const Node& node = nodes_[value];
+  const Node& node = At(value);
   return node.kind == PickleKind::kFloat ? std::bit_cast<double>(node.number) : 0;
 }
 
 std::string_view Pickle::Text(PickleRef value) const {
-  const Node& node = nodes_[value];
+  const Node& node = At(value);
   if (node.kind == PickleKind::kText || node.kind == PickleKind::kBigInteger) {
     return std::string_view(texts_).substr(static_cast<std::size_t>(node.number), node.length);
   }
@@ -59,7 +59,7 @@ std::string_view Pickle::Text(PickleRef value) const {
 }
 
 std::span<const PickleRef> Pickle::Items(PickleRef value) const {
-  const Node& node = nodes_[value];
+  const Node& node = At(value);
   const auto place = static_cast<std::size_t>(node.number);
   switch (node.kind) {
     case PickleKind::kTuple:
@@ -77,7 +77,7 @@ std::span<const PickleRef> Pickle::Items(PickleRef value) const {
 }
 
 PickleRef Pickle::Part(PickleRef value, std::size_t part) const {
-  const Node& node = nodes_[value];
+  const Node& node = At(value);
   return node.kind == PickleKind::kReduced ? lists_[static_cast<std::size_t>(node.number)][part]
                                            : kNoValue;
 }

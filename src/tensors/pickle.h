@@ -52,7 +52,8 @@ struct PickleFault {
 
 class Pickle {
  public:
-  PickleKind Kind(PickleRef value) const { return nodes_[value].kind; }
+  // Every value can be asked everything; kNoValue is none.
+  PickleKind Kind(PickleRef value) const { return At(value).kind; }
   // Of a bool or integer; else 0. Of bytes, how many.
   std::int64_t Integer(PickleRef value) const;
   double Real(PickleRef value) const;
@@ -90,6 +91,10 @@ class Pickle {
     std::uint32_t length = 0;
     std::int64_t number = 0;
   };
+  const Node& At(PickleRef value) const {
+    static constexpr Node kNone = {};
+    return value < nodes_.size() ? nodes_[value] : kNone;
+  }
   static constexpr std::size_t kParts = 3;  // of a reduced value before its items
 
   PickleRef Part(PickleRef value, std::size_t part) const;

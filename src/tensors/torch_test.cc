@@ -72,6 +72,17 @@ TEST(Torch, SaysWhatIsWrong) {
             "report: x.pkl: pickle from byte 0 | loading it would import ");
 }
 
+// What is appended to an object has no keys, where a dict has.
+TEST(Torch, ReadsObjectsInPlaceOfDicts) {
+  const std::string magic = "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.";
+  EXPECT_EQ(FirstFinding(magic + "ccollections\nOrderedDict\n)RK\x01"
+                                 "a.}.]."),
+            "accept");
+  EXPECT_EQ(FirstFinding(magic + "}.ccollections\nOrderedDict\n(ccollections\nOrderedDict\n)RK\x01"
+                                 "atR.]."),
+            "accept");
+}
+
 // A folder given by a variable of the environment; empty: there is none.
 std::string FolderOf(const char* variable) {
   const char* folder = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): before any thread
