@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -294,6 +295,21 @@ std::vector<PiledTensor> TensorPilesOf(const std::vector<FileTensor>& tensors) {
     Weights(tensors, piles).Match();
   }
   return piles;
+}
+
+std::vector<FileTensor> WeightsAlone(std::vector<FileTensor> tensors) {
+  const std::vector<PiledTensor> piles = TensorPilesOf(tensors);
+  std::set<std::tuple<std::int32_t, std::int64_t, std::vector<std::int64_t>>> seen;
+  std::vector<FileTensor> weights;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const bool is_weight =
+        piles[i].pile == TensorPile::kWeights &&
+        seen.emplace(tensors[i].storage, tensors[i].offset, tensors[i].shape).second;
+    if (tensors[i].storage < 0 || is_weight) {
+      weights.push_back(std::move(tensors[i]));
+    }
+  }
+  return weights;
 }
 
 }  // namespace fourpiles

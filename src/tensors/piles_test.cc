@@ -87,6 +87,13 @@ TEST(Piles, PassOverBuffersAndTiedWeights) {
   const std::vector<PiledTensor> piles = TensorPilesOf(tensors);
   EXPECT_EQ(piles[4].weight, 0);
   EXPECT_EQ(piles[5].weight, 3);
+
+  std::vector<std::string> names;
+  for (const FileTensor& tensor : WeightsAlone(tensors)) {
+    names.push_back(tensor.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"wte.weight", "bn.running_mean", "b.weight"}));
+  EXPECT_EQ(WeightsAlone({Tensor("a.grad"), Tensor("b")}).size(), 2U);  // of no storage
 }
 
 TEST(Piles, FindAWeightByTheNameInItsState) {

@@ -82,6 +82,19 @@ FileTensor PlacedTensor(const TorchTensor& tensor, const StoragePlace& place, bo
           .storage = tensor.storage};
 }
 
+// {"a.b": …} and {"a": {"b": …}} are one name.
+void WarnOfNames(const std::vector<FileTensor>& tensors, FileFindings& findings) {
+  std::vector<std::string_view> names;
+  names.reserve(tensors.size());
+  for (const FileTensor& tensor : tensors) {
+    names.emplace_back(tensor.name);
+  }
+  for (const std::size_t repeated : RepeatedNames(names)) {
+    findings.Add(FileVerdict::kAcceptWithWarning, fmt::format("tensor \"{}\"", names[repeated]),
+                 "a name that another tensor has too", "keys are joined by \".\"");
+  }
+}
+
 // Storages that are not there, or shorter than the pickle says.
 bool IsThere(const TorchStorage& storage, const StoragePlace& place, FileFindings& findings) {
   if (place.bytes >= storage.bytes) {
@@ -128,6 +141,7 @@ void PlaceTensors(const TorchContents& contents, const StoragePlaces& places,
       reading.tensors.push_back(PlacedTensor(tensor, places.places[number], places.big_endian));
     }
   }
+  WarnOfNames(reading.tensors, findings);
   reading.facts.emplace_back("storages", static_cast<std::int64_t>(is_there.size()));
   reading.facts.emplace_back("storage_bytes", OrLargest(bytes));
 }
