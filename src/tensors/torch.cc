@@ -1,6 +1,7 @@
 #include "tensors/torch.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -14,9 +15,20 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::int64_t kMostPickleBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kMostPickleBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kMostWordBytes = 64;  // of "version" and "byteorder"
 constexpr std::string_view kPickle = "data.pkl";
+
+// Archives of other programs, by the ending of a member's name.
+struct OtherArchive {
+  std::string_view ending = {};
+  std::string_view name = {};
+};
+constexpr std::array kOtherArchives = std::to_array<OtherArchive>({
+    {"/archive_format", "a model of torch.export"},
+    {".npy", "a NumPy archive"},
+    {"model.weights.h5", "a Keras model"},
+});
 
 class ZipCheckpoint {
  public:
@@ -35,6 +47,8 @@ class ZipCheckpoint {
       ReadWords();
       ReadData(*data);
       CheckMembers();
+    } else {
+      NameOtherArchive();
     }
     ReadOtherPickles(data);
     reading_.findings = directory_.findings;
@@ -125,6 +139,20 @@ class ZipCheckpoint {
       }
     }
     return places;
+  }
+
+  // An archive without tensors that are read here is no reason to say that it has none.
+  void NameOtherArchive() {
+    for (const auto& [ending, name] : kOtherArchives) {
+      const auto is_telling = [&](const ZipMember& member) {
+        return member.name.ends_with(ending);
+      };
+      if (std::ranges::any_of(directory_.members, is_telling)) {
+        findings_.Refuse("", fmt::format("{}, which this version does not read", name),
+                         "expected a checkpoint of torch.save");
+        return;
+      }
+    }
   }
 
   // Storages that nothing names, members beside the checkpoint, code.
