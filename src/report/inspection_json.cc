@@ -51,6 +51,15 @@ Json::Array TensorsJson(const Inspection& inspection) {
         {"elements", tensor.elements},
         {"offset", tensor.offset},
     };
+    if (tensor.big_endian) {
+      json.emplace_back("big_endian", true);
+    }
+    if (tensor.packed) {
+      json.emplace_back("packed", true);
+    }
+    if (!tensor.strides.empty()) {
+      json.emplace_back("strides", ShapeJson(tensor.strides));
+    }
     if (meaning.weight >= 0) {
       json.emplace_back("role", RoleWord(meaning.role));
       json.emplace_back("weight", weights.weights[static_cast<std::size_t>(meaning.weight)].name);

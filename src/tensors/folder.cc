@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostEntries = 100'000;
 constexpr std::size_t kMostNamed = 6;  // in a message
 
-// Model files that this version does not read, the usual names first.
+// Other model files, the usual names first. Of these the last two are read.
 constexpr std::array<std::string_view, 9> kOtherEndings = {
     ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy"};
 
@@ -126,6 +126,9 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
   }
   for (const std::string_view ending : kOtherEndings) {
     const std::vector<std::string> others = WithEnding(names, ending);
+    if (others.size() > 1 && ending.starts_with(".np")) {
+      return SeveralModels(path, others);
+    }
     if (!others.empty()) {
       content.files = {others.front()};
       return content;
