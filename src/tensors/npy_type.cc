@@ -25,7 +25,8 @@ constexpr std::array kPlainTypes = {
     PlainType{"f4", "F32", "float32"},   PlainType{"f8", "F64", "float64"},
     PlainType{"c8", "C64", "complex64"}, PlainType{"c16", "C128", "complex128"},
 };
-// Numbers that are not ours: the long double of a compiler, and two of them.
+// Numbers that are not ours: the long double of a compiler, and two of them. By their bits, F128,
+// none is taken for another.
 constexpr std::array<std::string_view, 4> kLongNumbers = {"f12", "f16", "c24", "c32"};
 
 // The size behind the kind; nothing where it is none.
@@ -61,7 +62,11 @@ std::optional<NpyType> NumberType(std::string_view word, std::int64_t size) {
         .dtype = std::string(plain->dtype), .type = FindStoredType(plain->type), .bytes = size};
   }
   const bool is_long = std::ranges::count(kLongNumbers, word) > 0;
-  return is_long ? std::optional(NpyType{.dtype = std::string(word), .bytes = size}) : std::nullopt;
+  if (!is_long) {
+    return std::nullopt;
+  }
+  return NpyType{.dtype = fmt::format("{}{}", word.front() == 'f' ? 'F' : 'C', 8 * size),
+                 .bytes = size};
 }
 
 // Dates and spans of time, as whole numbers of a unit: "M8[ns]".
