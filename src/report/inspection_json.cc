@@ -51,14 +51,17 @@ Json::Array TensorsJson(const Inspection& inspection) {
         {"elements", tensor.elements},
         {"offset", tensor.offset},
     };
+    if (tensor.big_endian) {
+      json.emplace_back("big_endian", true);
+    }
+    if (tensor.packed) {
+      json.emplace_back("packed", true);
+    }
     if (!tensor.strides.empty()) {
       json.emplace_back("strides", ShapeJson(tensor.strides));
     }
     if (tensor.storage >= 0) {
       json.emplace_back("storage", tensor.storage);
-    }
-    if (tensor.packed) {
-      json.emplace_back("deflated", true);
     }
     if (meaning.weight >= 0) {
       json.emplace_back("role", RoleWord(meaning.role));

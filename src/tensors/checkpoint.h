@@ -36,9 +36,11 @@ struct Finding {
 };
 
 struct FileTensor {
-  std::string name = {};             // as in the file: any bytes, to be escaped when printed
-  std::string dtype = {};            // the file's own word for its type: "BF16", "Q4_K", "type 97"
-  const StoredType* type = nullptr;  // nullptr: unknown
+  std::string name = {};  // as in the file: any bytes, to be escaped when printed
+  // The file's own word for its type: "BF16", "Q4_K", "type 97"; of NumPy's files that of
+  // safetensors.
+  std::string dtype = {};
+  const StoredType* type = nullptr;      // nullptr: unknown
   std::vector<std::int64_t> shape = {};  // the slowest dimension first; empty: one element
   std::int64_t elements = 0;
   std::int64_t bytes = 0;   // in the file

@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "tensors/gguf.h"
+#include "tensors/npy.h"
 #include "tensors/safetensors.h"
 #include "tensors/torch.h"
 
@@ -36,6 +37,24 @@ template <char... kBytes>
 bool StartsWith(const FileBeginning& file) {
   constexpr char kMagic[] = {kBytes...};
   return file.bytes.starts_with(std::string_view(kMagic, sizeof...(kBytes)));
+}
+
+bool IsZip(const FileBeginning& file) {
+  return StartsWith<'P', 'K', 3, 4>(file) || StartsWith<'P', 'K', 5, 6>(file);
+}
+
+// The first member is an array: its name stands behind the 30 bytes of its local header.
+bool IsNpz(const FileBeginning& file) {
+  if (!IsZip(file)) {
+    return false;
+  }
+  const bool is_named = file.name.ends_with(".npz");
+  if (is_named || file.bytes.size() < 30) {
+    return is_named;
+  }
+  const auto low = static_cast<unsigned char>(file.bytes[26]);
+  const auto high = static_cast<unsigned char>(file.bytes[27]);
+  return file.bytes.substr(30, std::size_t{low} + std::size_t{high} * 256).ends_with(".npy");
 }
 
 bool IsText(const FileBeginning& file, std::initializer_list<std::string_view> beginnings) {
@@ -80,7 +99,6 @@ bool IsTflite(const FileBeginning& file) {
   return file.bytes.size() >= 8 && file.bytes.substr(4, 4) == "TFL3";
 }
 
-constexpr const char* kExpected = "expected safetensors, GGUF or a PyTorch checkpoint";
 constexpr std::string_view kUnpackHint = "unpack it and give the files within";
 
 // Asked in this order. Magic numbers stand in the documents of the formats.
@@ -106,15 +124,12 @@ constexpr std::array kFormats = {
                  return IsText(f, {"<!doctype html", "<html"});
                },
                nullptr, "the download went wrong; fetch the file again"},
-    FileFormat{"zip archive", ".pt",
-               [](const FileBeginning& f) {
-                 return StartsWith<'P', 'K', 3, 4>(f) || StartsWith<'P', 'K', 5, 6>(f);
-               },
-               ReadTorchZip},
+    FileFormat{"NumPy archive", ".npz", IsNpz, ReadNpz},
+    FileFormat{"zip archive", ".pt", IsZip, ReadTorchZip},
     FileFormat{
         "NumPy array", ".npy",
         [](const FileBeginning& f) { return StartsWith<'\x93', 'N', 'U', 'M', 'P', 'Y'>(f); },
-        nullptr, "safetensors.numpy.save_file writes safetensors"},
+        ReadNpy},
     FileFormat{
         "HDF5 file", ".h5",
         [](const FileBeginning& f) { return StartsWith<'\x89', 'H', 'D', 'F', '\r', '\n'>(f); },
@@ -185,12 +200,12 @@ FileReading ReadTensorFile(const ByteSource& source) {
   }
   const FileFormat* format = FormatOf(source);
   if (format == nullptr) {
-    return Refused("unknown", {name, "a file of no known kind", kExpected, ""});
+    return Refused("unknown", {name, "a file of no known kind", std::string(kExpectedFile), ""});
   }
   if (format->read == nullptr) {
     return Refused(format->name,
                    {name, WithArticle(format->name) + ", which this version does not read",
-                    kExpected, std::string(format->hint)});
+                    std::string(kExpectedFile), std::string(format->hint)});
   }
   FileReading reading = format->read(source);
   const std::string lower = LowerCase(name);

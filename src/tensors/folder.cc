@@ -132,6 +132,9 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
   }
   for (const std::string_view ending : kOtherEndings) {
     const std::vector<std::string> others = WithEnding(names, ending);
+    if (others.size() > 1 && ending.starts_with(".np")) {
+      return SeveralModels(path, others);
+    }
     if (!others.empty()) {
       const bool is_usual = std::ranges::count(others, kPyTorchModel) != 0;
       content.files = {is_usual ? std::string(kPyTorchModel) : others.front()};

@@ -250,7 +250,7 @@ Checkpoint OpenJson(const std::string& path, Json document) {
   if (document.AsArray() != nullptr || document.Find("weightsManifest") != nullptr) {
     file.findings.push_back(
         Refusal({path, "a TensorFlow.js model, which this version does not read",
-                 "expected safetensors, GGUF or a PyTorch checkpoint", ""}));
+                 std::string(kExpectedFile), ""}));
   }
   checkpoint.files.push_back(std::move(file));
   const bool is_quantization =
@@ -349,7 +349,8 @@ std::vector<Finding> AllFindings(const Checkpoint& checkpoint) {
 
 std::optional<std::string> TensorBytes(const Checkpoint& checkpoint, const FileTensor& tensor,
                                        std::int64_t limit) {
-  if (tensor.bytes < 0 || tensor.bytes > limit || tensor.packed || !tensor.strides.empty()) {
+  const bool is_plain = !tensor.packed && !tensor.big_endian && tensor.strides.empty();
+  if (!is_plain || tensor.bytes < 0 || tensor.bytes > limit) {
     return std::nullopt;
   }
   const auto source = SourceOf(checkpoint.files[static_cast<std::size_t>(tensor.file)]);

@@ -26,7 +26,6 @@ struct OtherArchive {
 };
 constexpr std::array kOtherArchives = std::to_array<OtherArchive>({
     {"/archive_format", "a model of torch.export"},
-    {".npy", "a NumPy archive"},
     {"model.weights.h5", "a Keras model"},
 });
 

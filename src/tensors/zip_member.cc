@@ -17,7 +17,7 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 16;  // of packed bytes, read at once
+constexpr std::size_t kPiece = std::size_t{1} << 14;  // of packed bytes, read at once
 
 tl::unexpected<Error> Faulty(const ByteSource& source, const ZipMember& member, std::string found,
                              std::string expected) {
