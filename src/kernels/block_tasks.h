@@ -92,14 +92,14 @@ void UnpackBytes(const std::byte* packed, std::size_t count, const Packing& pack
 
 // A table of values as vectors look things up in it.
 struct CodeBookPlan {
-  const CodeBook* book = nullptr;
-  bool is_short = true;          // 16 values, else 256
-  std::int32_t value_mask = -1;  // of the bits that are looked up: magnitudes have no sign …
-  std::int32_t sign_bit = 0;     // … but this in a code
   alignas(64) float bounds[256] = {};  // above bounds[i] a value gets entry i or one further up
   alignas(64) float coarse[16] = {};   // every sixteenth of them
   alignas(64) float values[256] = {};  // of codes
   alignas(16) std::uint8_t codes[16] = {};  // of entries of a short table, with the sign bit too
+  const CodeBook* book = nullptr;
+  std::int32_t value_mask = -1;  // of the bits that are looked up: magnitudes have no sign …
+  std::int32_t sign_bit = 0;     // … but this in a code
+  bool is_short = true;          // 16 values, else 256
 };
 CodeBookPlan PlanCodeBook(const CodeBook& book);
 

@@ -1,6 +1,7 @@
 // Tensors of a table's entries: whole blocks by the kernels, a short one at the end by the scalar
 // way.
 
+#include <algorithm>
 #include <cstring>
 
 #include "formats/block_codebook.h"
@@ -32,10 +33,11 @@ Parts PartsOf(std::size_t elements, const BlockFormat& format) {
 // The scale of block `first` and those after it. Of a double-quantised tensor they stand where
 // their own scales go, for now.
 void StoreScales(std::span<const float> scales, std::size_t first, BlockTensor& tensor) {
-  float* const scale_scales = tensor.scale_scales.data() + first;
-  std::byte* const bytes = tensor.scales.data() + first * sizeof(float);
-  const bool twice = tensor.format.double_quantized;
-  std::memcpy(twice ? static_cast<void*>(scale_scales) : bytes, scales.data(), scales.size_bytes());
+  if (tensor.format.double_quantized) {
+    std::ranges::copy(scales, tensor.scale_scales.data() + first);
+  } else {
+    std::memcpy(tensor.scales.data() + first * sizeof(float), scales.data(), scales.size_bytes());
+  }
 }
 
 // As CodeBookScaleOf has them.
