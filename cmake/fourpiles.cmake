@@ -23,7 +23,7 @@ if(CCACHE)
 endif()
 
 # All packages are found here, because an imported target is known only below the folder that found it.
-set(FOURPILES_PACKAGES fmt tl-expected simdjson nlohmann_json hwy Threads)  # what an installed library links
+set(FOURPILES_PACKAGES fmt tl-expected simdjson nlohmann_json hwy ZLIB Threads)  # what an installed library links
 foreach(package IN LISTS FOURPILES_PACKAGES ITEMS CLI11)
   find_package(${package} REQUIRED)
 endforeach()

@@ -24,9 +24,9 @@ tl::unexpected<Error> Unopened(const std::string& path, int error) {
   return BadInput({path, std::generic_category().message(error), "expected a file to read"});
 }
 
-Result<void> CheckRange(const ByteSource& source, std::int64_t offset, std::size_t count) {
-  const Checked end = Checked(offset) + static_cast<std::int64_t>(count);
-  if (offset < 0 || !end.ok() || end.value() > source.Size()) {
+Result<void> CheckRange(const ByteSource& source, std::int64_t offset, std::int64_t count) {
+  const Checked end = Checked(offset) + count;
+  if (offset < 0 || count < 0 || !end.ok() || end.value() > source.Size()) {
     return BadInput({.where = fmt::format("{}: byte {}", source.Name(), offset),
                      .found = fmt::format("the end at byte {}", source.Size()),
                      .expected = fmt::format("expected {} bytes here", count),
@@ -188,7 +188,7 @@ FileSource::~FileSource() {
 }
 
 Result<void> FileSource::ReadAt(std::int64_t offset, std::span<std::byte> bytes) const {
-  TRY_VOID(CheckRange(*this, offset, bytes.size()));
+  TRY_VOID(CheckRange(*this, offset, std::ssize(bytes)));
   while (!bytes.empty()) {
     const ssize_t count = pread(descriptor_, bytes.data(), bytes.size(), offset);
     if (count < 0 && errno == EINTR) {
@@ -208,9 +208,26 @@ Result<void> FileSource::ReadAt(std::int64_t offset, std::span<std::byte> bytes)
 }
 
 Result<void> MemorySource::ReadAt(std::int64_t offset, std::span<std::byte> bytes) const {
-  TRY_VOID(CheckRange(*this, offset, bytes.size()));
+  TRY_VOID(CheckRange(*this, offset, std::ssize(bytes)));
   std::copy_n(bytes_.begin() + offset, bytes.size(), bytes.begin());
   return {};
+}
+
+SliceSource::SliceSource(const ByteSource& source, std::int64_t offset, std::int64_t size)
+    : name_(fmt::format("{} from byte {}", source.Name(), offset)),
+      source_(&source),
+      offset_(offset),
+      size_(size) {}
+
+Result<SliceSource> SliceSource::Of(const ByteSource& source, std::int64_t offset,
+                                    std::int64_t size) {
+  TRY_VOID(CheckRange(source, offset, size));
+  return SliceSource(source, offset, size);
+}
+
+Result<void> SliceSource::ReadAt(std::int64_t offset, std::span<std::byte> bytes) const {
+  TRY_VOID(CheckRange(*this, offset, std::ssize(bytes)));
+  return source_->ReadAt(offset_ + offset, bytes);
 }
 
 Result<std::string> ReadWholeFile(const std::string& path, std::int64_t limit) {

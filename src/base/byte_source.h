@@ -76,6 +76,27 @@ class MemorySource final : public ByteSource {
   std::span<const std::byte> bytes_;
 };
 
+// A range of another source, which must outlive it: an archive within a file. Places count from the
+// beginning of the range.
+class SliceSource final : public ByteSource {
+ public:
+  // An error when the range does not lie within the source.
+  static Result<SliceSource> Of(const ByteSource& source, std::int64_t offset, std::int64_t size);
+
+  // "a.distcp from byte 4096"
+  std::string_view Name() const override { return name_; }
+  std::int64_t Size() const override { return size_; }
+  Result<void> ReadAt(std::int64_t offset, std::span<std::byte> bytes) const override;
+
+ private:
+  SliceSource(const ByteSource& source, std::int64_t offset, std::int64_t size);
+
+  std::string name_;
+  const ByteSource* source_;
+  std::int64_t offset_;
+  std::int64_t size_;
+};
+
 // Whether a relative path leads down from its folder and nowhere else, as far as its text says: no
 // "..", no root, no backslash, no NUL.
 bool StaysWithin(std::string_view name);

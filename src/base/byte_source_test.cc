@@ -49,6 +49,30 @@ TEST(MemorySource, ReadsRangesWithinAndNoOthers) {
   EXPECT_EQ(RangesBeside(source), RefusalsBeside("memory"));
 }
 
+TEST(SliceSource, ReadsRangesWithinAndNoOthers) {
+  const std::string_view text = "ab0123456789cd";
+  const MemorySource whole("memory", std::as_bytes(std::span(text)));
+  const Result<SliceSource> source = SliceSource::Of(whole, 2, 10);
+  ASSERT_TRUE(source);
+  EXPECT_EQ(source->Size(), 10);
+  EXPECT_EQ(RangesWithin(*source), (std::vector<std::string>{"0123456789", "34", ""}));
+  EXPECT_EQ(RangesBeside(*source), RefusalsBeside("memory from byte 2"));
+}
+
+TEST(SliceSource, LiesWithinItsSource) {
+  const std::string_view text = "0123456789";
+  const MemorySource whole("memory", std::as_bytes(std::span(text)));
+  EXPECT_TRUE(SliceSource::Of(whole, 10, 0));
+  for (const auto& [offset, size] : {std::pair<std::int64_t, std::int64_t>{0, 11},
+                                     {10, 1},
+                                     {-1, 2},
+                                     {2, -1},
+                                     {INT64_MAX, 1},
+                                     {1, INT64_MAX}}) {
+    EXPECT_FALSE(SliceSource::Of(whole, offset, size)) << offset << " " << size;
+  }
+}
+
 TEST_F(ByteSourceTest, FileReadsRangesWithinAndNoOthers) {
   Result<FileSource> opened = FileSource::Open(MakeFile("digits", "0123456789"));
   ASSERT_TRUE(opened);

@@ -25,25 +25,6 @@ bool IsPlain(char c) {
   return c >= ' ' && c < 0x7F && c != '"' && c != '\\';
 }
 
-void AppendUtf8(std::uint32_t code, std::string& text) {
-  const auto append = [&text](std::uint32_t byte) { text += static_cast<char>(byte); };
-  if (code < 0x80) {
-    append(code);
-  } else if (code < 0x800) {
-    append(0xC0 | code >> 6);
-    append(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    append(0xE0 | code >> 12);
-    append(0x80 | (code >> 6 & 0x3F));
-    append(0x80 | (code & 0x3F));
-  } else {
-    append(0xF0 | code >> 18);
-    append(0x80 | (code >> 12 & 0x3F));
-    append(0x80 | (code >> 6 & 0x3F));
-    append(0x80 | (code & 0x3F));
-  }
-}
-
 }  // namespace
 
 JsonScanner::JsonScanner(const ByteSource& source, std::int64_t begin, std::int64_t end)

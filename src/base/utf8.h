@@ -3,6 +3,8 @@
 // Characters of UTF-8 text.
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace fourpiles {
@@ -17,5 +19,8 @@ Character FirstCharacter(std::string_view text);
 
 // How many bytes from the start are well-formed UTF-8: all, in a text that is.
 std::size_t Utf8Prefix(std::string_view text);
+
+// Appends the character of that code, which is at most 0x1FFFFF.
+void AppendUtf8(std::uint32_t code, std::string& text);
 
 }  // namespace fourpiles

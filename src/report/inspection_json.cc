@@ -51,6 +51,18 @@ Json::Array TensorsJson(const Inspection& inspection) {
         {"elements", tensor.elements},
         {"offset", tensor.offset},
     };
+    if (tensor.big_endian) {
+      json.emplace_back("big_endian", true);
+    }
+    if (tensor.packed) {
+      json.emplace_back("packed", true);
+    }
+    if (!tensor.strides.empty()) {
+      json.emplace_back("strides", ShapeJson(tensor.strides));
+    }
+    if (tensor.storage >= 0) {
+      json.emplace_back("storage", tensor.storage);
+    }
     if (meaning.weight >= 0) {
       json.emplace_back("role", RoleWord(meaning.role));
       json.emplace_back("weight", weights.weights[static_cast<std::size_t>(meaning.weight)].name);
@@ -211,6 +223,7 @@ Json::Object InspectionJson(const Inspection& inspection) {
       {"groups", GroupsJson(inventory.groups, inventory)},
       {"by_format", FormatsJson(inventory)},
       {"by_module", NamedJson(inventory.modules)},
+      {"by_pile", NamedJson(inventory.piles)},
       {"parameters", inventory.total.parameters},
       {"elements", OrLargest(elements)},
       {"bytes", inventory.total.bytes},

@@ -69,6 +69,11 @@ std::string FactsLine(const Checkpoint& checkpoint) {
       words.push_back(fmt::format("{} {}", word, PrintGrouped(*number->AsInteger())));
     }
   }
+  if (const Json* storages = fact("storages"), *bytes = fact("storage_bytes");
+      storages != nullptr && bytes != nullptr) {
+    words.push_back(fmt::format("{} of {} bytes", Plural(*storages->AsInteger(), "storage"),
+                                PrintGrouped(*bytes->AsInteger())));
+  }
   const Json::Object declared = QuantisationFactsOf(checkpoint.configs);
   for (const auto& [key, value] : declared) {
     words.push_back(fmt::format(
@@ -232,6 +237,9 @@ std::string InspectionText(const Inspection& inspection, const InspectionView& v
   }
   if (inventory.modules.size() > 1) {
     text += TableText(tables.Named("module", inventory.modules), most(6));
+  }
+  if (!inventory.piles.empty()) {
+    text += TableText(tables.Named("pile", inventory.piles), most(4));
   }
   // The rest of the screen: an empty line, a heading, and the line of what is left out stand too.
   const std::size_t left = kMostLines - LinesOf(text) - 3;

@@ -1,6 +1,8 @@
 #include "tensors/checkpoint.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace fourpiles {
 
@@ -29,6 +31,22 @@ FileVerdict WorstOf(const std::vector<Finding>& findings) {
     worst = std::max(worst, finding.verdict);
   }
   return worst;
+}
+
+std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& names) {
+  std::vector<std::size_t> order(names.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&names](std::size_t a, std::size_t b) {
+    return std::pair(names[a], a) < std::pair(names[b], b);
+  });
+  std::vector<std::size_t> repeated;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (names[order[i]] == names[order[i - 1]]) {
+      repeated.push_back(order[i]);
+    }
+  }
+  std::ranges::sort(repeated);
+  return repeated;
 }
 
 Checked ElementsOf(const std::vector<std::int64_t>& shape) {

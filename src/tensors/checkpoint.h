@@ -36,13 +36,32 @@ struct Finding {
 };
 
 struct FileTensor {
-  std::string name = {};             // as in the file: any bytes, to be escaped when printed
-  std::string dtype = {};            // the file's own word for its type: "BF16", "Q4_K", "type 97"
-  const StoredType* type = nullptr;  // nullptr: unknown
+  std::string name = {};  // as in the file: any bytes, to be escaped when printed
+  // The file's own word for its type: "BF16", "Q4_K", "type 97"; of NumPy's files that of
+  // safetensors.
+  std::string dtype = {};
+  const StoredType* type = nullptr;      // nullptr: unknown
   std::vector<std::int64_t> shape = {};  // the slowest dimension first; empty: one element
   std::int64_t elements = 0;
   std::int64_t bytes = 0;   // in the file
   std::int64_t offset = 0;  // of its first byte, from the start of the file
+  std::int32_t file = 0;    // which file of the checkpoint
+  // How the elements lie at `offset`, where it is not plainly.
+  bool big_endian = false;
+  bool packed = false;  // deflated: `bytes` are those unpacked, and only the archive reads them
+  std::vector<std::int64_t> strides = {};  // in elements; empty: row-major, without gaps
+  // Which storage of the checkpoint it looks at; -1: bytes of its own. Of a packed one, `offset`
+  // counts from the start of the unpacked storage.
+  std::int32_t storage = -1;
+};
+
+// Bytes that several tensors may look at: a storage of PyTorch. Tied weights share one, and so do a
+// matrix and its transpose.
+struct TensorStorage {
+  std::string key = {};     // the file's own name for it
+  std::int64_t bytes = 0;   // that tensors may look at
+  std::int64_t offset = 0;  // from the start of the file
+  bool packed = false;      // deflated, as of a tensor
   std::int32_t file = 0;    // which file of the checkpoint
 };
 
@@ -62,6 +81,7 @@ const MetadataEntry* FindEntry(const std::vector<MetadataEntry>& metadata, std::
 struct FileReading {
   std::string_view format = {};          // "safetensors", "gguf"
   std::vector<FileTensor> tensors = {};  // in the order of the header
+  std::vector<TensorStorage> storages = {};
   std::vector<MetadataEntry> metadata = {};
   // What is worth telling about the file as a whole: {"header_bytes", 112}.
   Json::Object facts = {};
@@ -70,6 +90,9 @@ struct FileReading {
 
 // The worst of them.
 FileVerdict WorstOf(const std::vector<Finding>& findings);
+
+// The indices of names that stand before in the list, ascending.
+std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& names);
 
 // Shapes of at most this many dimensions are read.
 inline constexpr std::size_t kMostDimensions = 64;

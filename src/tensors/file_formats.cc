@@ -8,7 +8,9 @@
 
 #include "base/ascii.h"
 #include "tensors/gguf.h"
+#include "tensors/npy.h"
 #include "tensors/safetensors.h"
+#include "tensors/torch.h"
 
 namespace fourpiles {
 namespace {
@@ -35,6 +37,24 @@ template <char... kBytes>
 bool StartsWith(const FileBeginning& file) {
   constexpr char kMagic[] = {kBytes...};
   return file.bytes.starts_with(std::string_view(kMagic, sizeof...(kBytes)));
+}
+
+bool IsZip(const FileBeginning& file) {
+  return StartsWith<'P', 'K', 3, 4>(file) || StartsWith<'P', 'K', 5, 6>(file);
+}
+
+// The first member is an array: its name stands behind the 30 bytes of its local header.
+bool IsNpz(const FileBeginning& file) {
+  if (!IsZip(file)) {
+    return false;
+  }
+  const bool is_named = file.name.ends_with(".npz");
+  if (is_named || file.bytes.size() < 30) {
+    return is_named;
+  }
+  const auto low = static_cast<unsigned char>(file.bytes[26]);
+  const auto high = static_cast<unsigned char>(file.bytes[27]);
+  return file.bytes.substr(30, std::size_t{low} + std::size_t{high} * 256).ends_with(".npy");
 }
 
 bool IsText(const FileBeginning& file, std::initializer_list<std::string_view> beginnings) {
@@ -79,9 +99,6 @@ bool IsTflite(const FileBeginning& file) {
   return file.bytes.size() >= 8 && file.bytes.substr(4, 4) == "TFL3";
 }
 
-constexpr std::string_view kPickleHint =
-    "save the weights as safetensors: safetensors.torch.save_file(state_dict, "
-    "\"model.safetensors\")";
 constexpr std::string_view kUnpackHint = "unpack it and give the files within";
 
 // Asked in this order. Magic numbers stand in the documents of the formats.
@@ -107,15 +124,12 @@ constexpr std::array kFormats = {
                  return IsText(f, {"<!doctype html", "<html"});
                },
                nullptr, "the download went wrong; fetch the file again"},
-    FileFormat{"zip archive, as PyTorch saves", "",
-               [](const FileBeginning& f) {
-                 return StartsWith<'P', 'K', 3, 4>(f) || StartsWith<'P', 'K', 5, 6>(f);
-               },
-               nullptr, kPickleHint},
+    FileFormat{"NumPy archive", ".npz", IsNpz, ReadNpz},
+    FileFormat{"zip archive", ".pt", IsZip, ReadTorchZip},
     FileFormat{
         "NumPy array", ".npy",
         [](const FileBeginning& f) { return StartsWith<'\x93', 'N', 'U', 'M', 'P', 'Y'>(f); },
-        nullptr, "safetensors.numpy.save_file writes safetensors"},
+        ReadNpy},
     FileFormat{
         "HDF5 file", ".h5",
         [](const FileBeginning& f) { return StartsWith<'\x89', 'H', 'D', 'F', '\r', '\n'>(f); },
@@ -141,13 +155,8 @@ constexpr std::array kFormats = {
                [](const FileBeginning& f) { return StartsWith<'B', 'Z', 'h'>(f); }, nullptr,
                kUnpackHint},
     FileFormat{"tar archive", ".tar", IsTar, nullptr, kUnpackHint},
-    FileFormat{"pickle, as PyTorch saves", "", IsPickle, nullptr, kPickleHint},
+    FileFormat{"pickle", ".pt", IsPickle, ReadPickleFile},
     FileFormat{"ONNX model", ".onnx", IsOnnx, nullptr, "give the model it was exported from"},
-    FileFormat{"PyTorch file", ".pt",
-               [](const FileBeginning& f) {
-                 return f.name.ends_with(".pth") || f.name.ends_with(".ckpt");
-               },
-               nullptr, kPickleHint},
 };
 
 std::string BeginningOf(const ByteSource& source) {
@@ -191,20 +200,19 @@ FileReading ReadTensorFile(const ByteSource& source) {
   }
   const FileFormat* format = FormatOf(source);
   if (format == nullptr) {
-    return Refused("unknown",
-                   {name, "a file of no known kind", "expected safetensors or GGUF", ""});
+    return Refused("unknown", {name, "a file of no known kind", std::string(kExpectedFile), ""});
   }
   if (format->read == nullptr) {
     return Refused(format->name,
                    {name, WithArticle(format->name) + ", which this version does not read",
-                    "expected safetensors or GGUF", std::string(format->hint)});
+                    std::string(kExpectedFile), std::string(format->hint)});
   }
   FileReading reading = format->read(source);
   const std::string lower = LowerCase(name);
   const auto* const named = std::ranges::find_if(kFormats, [&](const FileFormat& other) {
     return !other.ending.empty() && lower.ends_with(other.ending);
   });
-  if (named != kFormats.end() && named != format) {
+  if (named != kFormats.end() && named->ending != format->ending) {
     reading.findings.push_back(
         {.verdict = FileVerdict::kAcceptWithWarning,
          .text = {name, fmt::format("a {} file under the ending {}", format->name, named->ending),

@@ -25,6 +25,9 @@ struct FileFormat {
   std::string_view hint = {};                          // what to do with one that is not read
 };
 
+// What a message expects in place of a file that is not read.
+inline constexpr std::string_view kExpectedFile = "expected safetensors, GGUF, PyTorch or NumPy";
+
 // The kind of the file; nullptr: unknown.
 const FileFormat* FormatOf(const ByteSource& source);
 

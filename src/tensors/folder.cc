@@ -21,9 +21,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostEntries = 100'000;
 constexpr std::size_t kMostNamed = 6;  // in a message
 
-// Model files that this version does not read, the usual names first.
-constexpr std::array<std::string_view, 9> kOtherEndings = {
-    ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy"};
+// What transformers called the weights before safetensors. The optimizer may lie beside them.
+constexpr std::string_view kPyTorchModel = "pytorch_model.bin";
+// Model files of other kinds, the usual names first.
+constexpr std::array<std::string_view, 10> kOtherEndings = {
+    ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy", ".metadata"};
 
 // Names of the files, sorted; folders are left out.
 Result<std::vector<std::string>> FilesOf(const std::string& path) {
@@ -95,8 +97,8 @@ tl::unexpected<Error> NoModel(const std::string& path) {
 }
 
 // The index whose name is shortest: "model.safetensors.index.json" before that of a variant.
-std::string IndexOf(const std::vector<std::string>& names) {
-  const std::vector<std::string> indexes = WithEnding(names, ".safetensors.index.json");
+std::string IndexOf(const std::vector<std::string>& names, std::string_view ending) {
+  const std::vector<std::string> indexes = WithEnding(names, ending);
   const auto shortest = std::ranges::min_element(indexes, {}, &std::string::size);
   return shortest == indexes.end() ? std::string() : *shortest;
 }
@@ -105,7 +107,7 @@ std::string IndexOf(const std::vector<std::string>& names) {
 
 Result<FolderContent> ModelFilesOf(const std::string& path) {
   TRY(const std::vector<std::string> names, FilesOf(path));
-  FolderContent content = {.index = IndexOf(names)};
+  FolderContent content = {.index = IndexOf(names, ".safetensors.index.json")};
   if (!content.index.empty()) {
     return content;
   }
@@ -124,10 +126,18 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
     return ArePartsOfOne(content.files) ? Result<FolderContent>(content)
                                         : SeveralModels(path, content.files);
   }
+  content.index = IndexOf(names, ".bin.index.json");
+  if (!content.index.empty()) {
+    return content;
+  }
   for (const std::string_view ending : kOtherEndings) {
     const std::vector<std::string> others = WithEnding(names, ending);
+    if (others.size() > 1 && ending.starts_with(".np")) {
+      return SeveralModels(path, others);
+    }
     if (!others.empty()) {
-      content.files = {others.front()};
+      const bool is_usual = std::ranges::count(others, kPyTorchModel) != 0;
+      content.files = {is_usual ? std::string(kPyTorchModel) : others.front()};
       return content;
     }
   }

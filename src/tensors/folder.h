@@ -15,8 +15,8 @@ struct FolderContent {
   bool is_split = false;                // the files are the numbered parts of one model
 };
 
-// By the names of the files, in this order: an index of safetensors, safetensors, GGUF, and then
-// files that another version may read, so that they are refused by name. A folder with documents
+// By the names of the files, in this order: an index of safetensors, safetensors, GGUF, an index of
+// shards of PyTorch, files of PyTorch and other kinds. A folder with documents
 // alone has no files. Errors: a folder that cannot be listed or has nothing of a model (kInput);
 // one that holds several models, of which one must be named (kUsage).
 Result<FolderContent> ModelFilesOf(const std::string& path);

@@ -297,22 +297,6 @@ void DropRepeated(std::vector<FileTensor>& tensors, std::string_view file, Findi
 
 }  // namespace
 
-std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& names) {
-  std::vector<std::size_t> order(names.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, [&names](std::size_t a, std::size_t b) {
-    return std::pair(names[a], a) < std::pair(names[b], b);
-  });
-  std::vector<std::size_t> repeated;
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    if (names[order[i]] == names[order[i - 1]]) {
-      repeated.push_back(order[i]);
-    }
-  }
-  std::ranges::sort(repeated);
-  return repeated;
-}
-
 Result<std::vector<FileTensor>> ReadGgufInfos(GgufStream& stream, std::int64_t count,
                                               std::int64_t& name_bytes, FindingList& findings) {
   GgufTypes types;

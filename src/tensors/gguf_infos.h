@@ -34,7 +34,4 @@ struct GgufData {
 void PlaceGgufTensors(std::vector<FileTensor>& tensors, const GgufData& data,
                       FindingList& findings);
 
-// The indices of names that stand before in the list, ascending.
-std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& names);
-
 }  // namespace fourpiles

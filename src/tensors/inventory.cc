@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +12,7 @@
 
 #include "base/huge_pages.h"
 #include "tensors/name_pattern.h"
+#include "tensors/piles.h"
 #include "tensors/surprises.h"
 
 namespace fourpiles {
@@ -151,6 +154,36 @@ void AddUpModules(Inventory& inventory) {
   }
 }
 
+// "weights: bfloat16, float32"
+std::string PileLabel(TensorPile pile, const std::set<std::string_view>& formats) {
+  return fmt::format("{}: {}", Name(pile), fmt::join(formats, ", "));
+}
+
+void AddUpPiles(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory& inventory) {
+  const std::vector<PiledTensor> piles = TensorPilesOf(checkpoint.tensors);
+  if (std::ranges::all_of(piles,
+                          [](const PiledTensor& of) { return of.pile == TensorPile::kWeights; })) {
+    return;
+  }
+  struct Sum {
+    TensorTotal total = {};
+    std::set<std::string_view> formats = {};
+  };
+  std::map<TensorPile, Sum> sums;
+  for (std::size_t i = 0; i < piles.size(); ++i) {
+    if (inventory.chosen[i]) {
+      const FileTensor& tensor = checkpoint.tensors[i];
+      Sum& sum = sums[piles[i].pile];
+      sum.total.Add(
+          {.tensors = 1, .parameters = weights.tensors[i].parameters, .bytes = tensor.bytes});
+      sum.formats.insert(tensor.type ? tensor.type->name : std::string_view(tensor.dtype));
+    }
+  }
+  for (const auto& [pile, sum] : sums) {
+    inventory.piles.push_back({.name = PileLabel(pile, sum.formats), .total = sum.total});
+  }
+}
+
 // Label and shape, as bytes.
 std::string KindOf(const InventoryRow& row) {
   std::string kind(reinterpret_cast<const char*>(&row.label), sizeof row.label);
@@ -219,6 +252,7 @@ Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights
   SortFormats(inventory);
   std::erase_if(inventory.formats, [](const FormatTotal& f) { return f.total.tensors == 0; });
   AddUpModules(inventory);
+  AddUpPiles(checkpoint, weights, inventory);
   MakeGroups(inventory);
   if (choice.sort_rows) {
     Sort(inventory.rows, choice.order);

@@ -73,6 +73,9 @@ struct Inventory {
   std::vector<FormatTotal> formats = {};  // by bytes, largest first; rows name them by index
   std::vector<NamedTotal> files = {};     // in the order of the checkpoint
   std::vector<NamedTotal> modules = {};   // by bytes
+  // What a trainer's checkpoint holds of each pile, those that it has, with their formats:
+  // "weights: float32". Empty where all are weights.
+  std::vector<NamedTotal> piles = {};
   std::vector<InventoryRow> rows = {};
   std::vector<bool> chosen = {};  // of each tensor of the checkpoint: a part of one of the rows
   std::vector<InventoryGroup> groups = {};

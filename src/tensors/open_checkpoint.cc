@@ -41,8 +41,14 @@ void AddFile(Checkpoint& checkpoint, std::string name,
              const std::shared_ptr<const ByteSource>& source) {
   FileReading reading = ReadTensorFile(*source);
   const auto number = static_cast<std::int32_t>(checkpoint.files.size());
+  const auto first_storage = static_cast<std::int32_t>(checkpoint.storages.size());
   for (FileTensor& tensor : reading.tensors) {
     tensor.file = number;
+    tensor.storage += tensor.storage < 0 ? 0 : first_storage;
+  }
+  for (TensorStorage& storage : reading.storages) {
+    storage.file = number;
+    checkpoint.storages.push_back(std::move(storage));
   }
   if (checkpoint.tensors.capacity() == 0) {
     checkpoint.tensors = std::move(reading.tensors);
@@ -244,7 +250,7 @@ Checkpoint OpenJson(const std::string& path, Json document) {
   if (document.AsArray() != nullptr || document.Find("weightsManifest") != nullptr) {
     file.findings.push_back(
         Refusal({path, "a TensorFlow.js model, which this version does not read",
-                 "expected safetensors or GGUF", ""}));
+                 std::string(kExpectedFile), ""}));
   }
   checkpoint.files.push_back(std::move(file));
   const bool is_quantization =
@@ -343,7 +349,8 @@ std::vector<Finding> AllFindings(const Checkpoint& checkpoint) {
 
 std::optional<std::string> TensorBytes(const Checkpoint& checkpoint, const FileTensor& tensor,
                                        std::int64_t limit) {
-  if (tensor.bytes < 0 || tensor.bytes > limit) {
+  const bool is_plain = !tensor.packed && !tensor.big_endian && tensor.strides.empty();
+  if (!is_plain || tensor.bytes < 0 || tensor.bytes > limit) {
     return std::nullopt;
   }
   const auto source = SourceOf(checkpoint.files[static_cast<std::size_t>(tensor.file)]);

@@ -38,7 +38,8 @@ struct CheckpointConfigs {
 struct Checkpoint {
   std::string path = {};  // as it was given
   std::vector<CheckpointFile> files = {};
-  std::vector<FileTensor> tensors = {};  // of all files
+  std::vector<FileTensor> tensors = {};      // of all files
+  std::vector<TensorStorage> storages = {};  // of all files
   CheckpointConfigs configs = {};
   // What the index of a sharded model or the documents say: {"total_size", 281241268224}.
   Json::Object facts = {};
@@ -63,7 +64,8 @@ Result<Checkpoint> OpenWholeCheckpoint(const std::string& path);
 // Those of the files as a set first, then those of each file.
 std::vector<Finding> AllFindings(const Checkpoint& checkpoint);
 
-// The bytes of one tensor of at most `limit` bytes; nothing when it is longer or cannot be read.
+// The bytes of one tensor of at most `limit` bytes; nothing when it is longer, is compressed, does
+// not lie in order, or cannot be read.
 std::optional<std::string> TensorBytes(const Checkpoint& checkpoint, const FileTensor& tensor,
                                        std::int64_t limit);
 

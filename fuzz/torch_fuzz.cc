@@ -1,0 +1,58 @@
+// ReadTensorFile on zip archives, streams and pickles: whatever the bytes, each tensor that is
+// listed lies within a storage of the file, and the storage within the file; and what it holds adds
+// up.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/byte_source.h"
+#include "base/check.h"
+#include "tensors/inventory.h"
+#include "tensors/piles.h"
+#include "tensors/quantised.h"
+#include "tensors/torch.h"
+
+namespace fourpiles {
+namespace {
+
+void CheckTensor(const FileTensor& tensor, const FileReading& reading, std::int64_t size) {
+  CHECK(tensor.storage >= 0 && static_cast<std::size_t>(tensor.storage) < reading.storages.size());
+  const TensorStorage& storage = reading.storages[static_cast<std::size_t>(tensor.storage)];
+  CHECK(ElementsOf(tensor.shape).value() == tensor.elements);
+  CHECK(tensor.strides.empty() || tensor.strides.size() == tensor.shape.size());
+  CHECK(tensor.packed == storage.packed);
+  CHECK(storage.packed || storage.offset + storage.bytes <= size);
+  const std::int64_t begin = tensor.offset - (storage.packed ? 0 : storage.offset);
+  if (tensor.elements > 0) {
+    CHECK(begin >= 0 && begin < storage.bytes);
+    CHECK(!tensor.strides.empty() || begin + tensor.bytes <= storage.bytes);
+  }
+}
+
+void Read(std::span<const std::byte> bytes) {
+  const MemorySource source("x", bytes);
+  const bool is_zip = bytes.size() > 1 && bytes[0] == std::byte{'P'};
+  const FileReading reading = is_zip ? ReadTorchZip(source) : ReadPickleFile(source);
+  for (const FileTensor& tensor : reading.tensors) {
+    CheckTensor(tensor, reading, source.Size());
+  }
+  const std::vector<PiledTensor> piles = TensorPilesOf(reading.tensors);
+  for (const PiledTensor& pile : piles) {
+    CHECK(pile.weight < 0 ||
+          piles[static_cast<std::size_t>(pile.weight)].pile == TensorPile::kWeights);
+  }
+  Checkpoint checkpoint = {.tensors = reading.tensors, .storages = reading.storages};
+  checkpoint.files.push_back({.source = std::make_shared<MemorySource>("x", bytes)});
+  const StoredWeights weights = StoredWeightsOf(checkpoint);
+  const Inventory inventory = InventoryOf(checkpoint, weights);
+  CHECK(inventory.total.tensors == static_cast<std::int64_t>(reading.tensors.size()));
+}
+
+}  // namespace
+}  // namespace fourpiles
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fourpiles::Read(std::as_bytes(std::span(data, size)));
+  return 0;
+}

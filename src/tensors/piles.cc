@@ -1,0 +1,315 @@
+#include "tensors/piles.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/ascii.h"
+#include "base/keyed_hash.h"
+
+namespace fourpiles {
+namespace {
+
+using Parts = std::vector<std::string_view>;
+
+// What optimizers keep: torch.optim, bitsandbytes, Adafactor of transformers.
+constexpr std::array kMoments = std::to_array<std::string_view>({
+    "acc_delta",
+    "absmax1",
+    "absmax2",
+    "ax",
+    "eta",
+    "exp_avg",
+    "exp_avg_res_row",
+    "exp_avg_sq",
+    "exp_avg_sq_col",
+    "exp_avg_sq_row",
+    "exp_inf",
+    "grad_avg",
+    "max_exp_avg_sq",
+    "momentum_buffer",
+    "mu",
+    "mu_product",
+    "prev",
+    "qmap1",
+    "qmap2",
+    "square_avg",
+    "state1",
+    "state2",
+    "step",
+    "step_size",
+    "sum",
+});
+constexpr std::array kContainers =
+    std::to_array<std::string_view>({"ema", "ema_model", "generator", "model", "model_state_dict",
+                                     "module", "net", "network", "state_dict", "weights"});
+constexpr std::array kGradients =
+    std::to_array<std::string_view>({"grad", "grads", "gradient", "gradients"});
+
+template <class Words>
+bool IsOneOf(std::string_view word, const Words& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+Parts PartsOf(std::string_view name) {
+  Parts parts;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    parts.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool IsOptimizerWord(std::string_view part) {
+  const std::string lower = LowerCase(part);
+  return lower == "opt" || lower.find("optim") != std::string::npos;
+}
+
+// "state", a number or a name, a moment: "state.0.exp_avg".
+bool EndsAsState(const Parts& parts) {
+  if (parts.size() < 3 || !IsOneOf(parts.back(), kMoments)) {
+    return false;
+  }
+  return std::find(parts.begin(), parts.end() - 2, "state") != parts.end() - 2;
+}
+
+bool IsOptimizer(const Parts& parts) {
+  return EndsAsState(parts) ||
+         (parts.size() > 1 && std::any_of(parts.begin(), parts.end() - 1, IsOptimizerWord));
+}
+
+bool IsGradient(const Parts& parts) {
+  return parts.size() > 1 &&
+         (IsOneOf(parts.front(), kGradients) || IsOneOf(parts.back(), kGradients));
+}
+
+bool IsRandom(const Parts& parts) {
+  return std::any_of(parts.begin(), parts.end(), [](std::string_view part) {
+    const std::string lower = LowerCase(part);
+    return lower == "rng" || lower.find("rng_state") != std::string::npos;
+  });
+}
+
+// Of most names a quick look says that they are weights.
+bool IsPlainly(std::string_view name) {
+  constexpr std::array kWords =
+      std::to_array<std::string_view>({"opt", "Opt", "OPT", "state.", "grad", "rng", "RNG", "Rng"});
+  return std::none_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  });
+}
+
+TensorPile PileByName(const Parts& parts) {
+  if (IsRandom(parts)) {
+    return TensorPile::kOther;
+  }
+  if (IsOptimizer(parts)) {
+    return TensorPile::kOptimizer;
+  }
+  return IsGradient(parts) ? TensorPile::kGradients : TensorPile::kWeights;
+}
+
+// A state of the optimizer by its number: "optimizer.state" and 3.
+struct Numbered {
+  std::string_view optimizer = {};
+  std::int64_t number = -1;
+};
+
+Numbered NumberOf(std::string_view name, std::string_view moment) {
+  name.remove_suffix(std::min(name.size(), moment.size() + 1));
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) {
+    return {};
+  }
+  const std::string_view digits = name.substr(dot + 1);
+  std::int64_t number = -1;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool is_number = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+  return is_number && number >= 0 ? Numbered{name.substr(0, dot), number} : Numbered{};
+}
+
+// The name without what holds it: "model.0.weight" of the container "model" is "0.weight".
+std::string_view WithoutContainer(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  return dot != std::string_view::npos && IsOneOf(name.substr(0, dot), kContainers)
+             ? name.substr(dot + 1)
+             : name;
+}
+
+// Finds the weights that states and gradients are of.
+class Weights {
+ public:
+  Weights(const std::vector<FileTensor>& tensors, std::vector<PiledTensor>& piles)
+      : tensors_(tensors), piles_(piles) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (piles[i].pile == TensorPile::kWeights) {
+        by_name_.try_emplace(WithoutContainer(tensors[i].name), static_cast<std::int32_t>(i));
+        if (MayBeTrained(tensors[i])) {
+          by_shape_[tensors[i].shape].push_back(static_cast<std::int32_t>(i));
+        }
+      }
+    }
+  }
+
+  void Match() {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (piles_[i].pile == TensorPile::kGradients) {
+        piles_[i].weight = WeightOfGradient(tensors_[i].name);
+      } else if (piles_[i].pile == TensorPile::kOptimizer && !piles_[i].moment.empty()) {
+        AddState(i);
+      }
+    }
+    MatchNumbers();
+  }
+
+ private:
+  // The states of one parameter: their indices, and the shape of its moments.
+  struct Parameter {
+    std::vector<std::size_t> states = {};
+    const std::vector<std::int64_t>* shape = nullptr;
+  };
+
+  // "grads.0.weight" or "0.weight.grad"
+  std::int32_t WeightOfGradient(std::string_view name) const {
+    const std::size_t first = name.find('.');
+    if (IsOneOf(name.substr(0, first), kGradients)) {
+      return Find(name.substr(first + 1));
+    }
+    return Find(WithoutContainer(name.substr(0, name.rfind('.'))));
+  }
+
+  std::int32_t Find(std::string_view name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? -1 : found->second;
+  }
+
+  // No buffer of a norm, and no second name of a weight that is tied.
+  bool MayBeTrained(const FileTensor& tensor) {
+    const std::string_view name = tensor.name;
+    const bool is_buffer = name.ends_with("running_mean") || name.ends_with("running_var") ||
+                           name.ends_with("num_batches_tracked");
+    const bool is_tied =
+        tensor.storage >= 0 && !places_.emplace(tensor.storage, tensor.offset).second;
+    return !is_buffer && !is_tied;
+  }
+
+  // By its number, or by the name of the weight between "state." and the moment.
+  void AddState(std::size_t index) {
+    const std::string_view name = tensors_[index].name;
+    const Numbered numbered = NumberOf(name, piles_[index].moment);
+    if (numbered.number < 0) {
+      const std::size_t state = name.find("state.");
+      const std::size_t end = name.size() - piles_[index].moment.size() - 1;
+      if (state != std::string_view::npos && state + 6 < end) {
+        piles_[index].weight = Find(WithoutContainer(name.substr(state + 6, end - state - 6)));
+      }
+      return;
+    }
+    Parameter& parameter = parameters_[numbered.optimizer][numbered.number];
+    parameter.states.push_back(index);
+    if (piles_[index].moment != "step") {
+      parameter.shape = &tensors_[index].shape;
+    }
+  }
+
+  // Each number takes the next weight of its shape; all or none of an optimizer.
+  void MatchNumbers() {
+    for (const auto& [optimizer, parameters] : parameters_) {
+      std::map<std::vector<std::int64_t>, std::size_t> next;
+      std::vector<std::int32_t> found;
+      for (const auto& [number, parameter] : parameters) {
+        const auto weights =
+            parameter.shape == nullptr ? by_shape_.end() : by_shape_.find(*parameter.shape);
+        if (weights == by_shape_.end()) {
+          break;
+        }
+        const std::size_t place = next[*parameter.shape]++;
+        if (place >= weights->second.size()) {
+          break;
+        }
+        found.push_back(weights->second[place]);
+      }
+      if (found.size() == parameters.size()) {
+        Take(parameters, found);
+      }
+    }
+  }
+
+  void Take(const std::map<std::int64_t, Parameter>& parameters,
+            const std::vector<std::int32_t>& weights) {
+    auto weight = weights.begin();
+    for (const auto& [number, parameter] : parameters) {
+      for (const std::size_t state : parameter.states) {
+        piles_[state].weight = *weight;
+      }
+      ++weight;
+    }
+  }
+
+  const std::vector<FileTensor>& tensors_;
+  std::vector<PiledTensor>& piles_;
+  std::unordered_map<std::string_view, std::int32_t, KeyedHash> by_name_ = {};
+  std::set<std::pair<std::int32_t, std::int64_t>> places_ = {};  // storage and offset
+  std::map<std::vector<std::int64_t>, std::vector<std::int32_t>> by_shape_ = {};
+  std::map<std::string_view, std::map<std::int64_t, Parameter>> parameters_ = {};
+};
+
+}  // namespace
+
+std::string_view Name(TensorPile pile) {
+  switch (pile) {
+    case TensorPile::kWeights:
+      return "weights";
+    case TensorPile::kGradients:
+      return "gradients";
+    case TensorPile::kOptimizer:
+      return "optimizer";
+    case TensorPile::kOther:
+      break;
+  }
+  return "other";
+}
+
+std::vector<PiledTensor> TensorPilesOf(const std::vector<FileTensor>& tensors) {
+  std::vector<PiledTensor> piles(tensors.size());
+  bool any = false;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (IsPlainly(tensors[i].name)) {
+      continue;
+    }
+    const Parts parts = PartsOf(tensors[i].name);
+    piles[i].pile = PileByName(parts);
+    if (piles[i].pile == TensorPile::kOptimizer && IsOneOf(parts.back(), kMoments)) {
+      piles[i].moment = parts.back();
+    }
+    any = any || piles[i].pile != TensorPile::kWeights;
+  }
+  if (any) {
+    Weights(tensors, piles).Match();
+  }
+  return piles;
+}
+
+std::vector<FileTensor> WeightsAlone(std::vector<FileTensor> tensors) {
+  const std::vector<PiledTensor> piles = TensorPilesOf(tensors);
+  std::set<std::tuple<std::int32_t, std::int64_t, std::vector<std::int64_t>>> seen;
+  std::vector<FileTensor> weights;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const bool is_weight =
+        piles[i].pile == TensorPile::kWeights &&
+        seen.emplace(tensors[i].storage, tensors[i].offset, tensors[i].shape).second;
+    if (tensors[i].storage < 0 || is_weight) {
+      weights.push_back(std::move(tensors[i]));
+    }
+  }
+  return weights;
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,38 @@
+#pragma once
+
+// The four piles of training that a checkpoint of a trainer holds: weights, gradients, what the
+// optimizer keeps of each, and the rest (random generators, schedules). Told by names, as trainers
+// of PyTorch write them: "model.0.weight", "optimizer.state.0.exp_avg", "rng_state".
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tensors/checkpoint.h"
+
+namespace fourpiles {
+
+enum class TensorPile { kWeights, kGradients, kOptimizer, kOther };
+
+std::string_view Name(TensorPile pile);  // "weights", "gradients", "optimizer", "other"
+
+// Where a tensor belongs.
+struct PiledTensor {
+  TensorPile pile = TensorPile::kWeights;
+  std::string_view moment = {};  // of optimizer state: "exp_avg"; of the tensor's name
+  // Of optimizer state and gradients: the weight that they are of, as an index of tensors; -1: not
+  // known.
+  std::int32_t weight = -1;
+};
+
+// Of each tensor, in their order. The optimizer of PyTorch numbers its parameters through its
+// groups in the order in which it got them; each group is held to keep the order of the weights,
+// and a number gets the next weight of the shape of its moments. Where shapes do not fit, no weight
+// of that checkpoint is named at all.
+std::vector<PiledTensor> TensorPilesOf(const std::vector<FileTensor>& tensors);
+
+// Of a checkpoint of PyTorch the weights alone, tied ones once, under their first name. Tensors of
+// other files, which look at no storage, stay.
+std::vector<FileTensor> WeightsAlone(std::vector<FileTensor> tensors);
+
+}  // namespace fourpiles

@@ -1,0 +1,241 @@
+#include "tensors/torch.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/keyed_hash.h"
+#include "tensors/torch_tensors.h"
+#include "tensors/zip.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr std::int64_t kMostPickleBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMostWordBytes = 64;  // of "version" and "byteorder"
+constexpr std::string_view kPickle = "data.pkl";
+
+// Archives of other programs, by the ending of a member's name.
+struct OtherArchive {
+  std::string_view ending = {};
+  std::string_view name = {};
+};
+constexpr std::array kOtherArchives = std::to_array<OtherArchive>({
+    {"/archive_format", "a model of torch.export"},
+    {"model.weights.h5", "a Keras model"},
+});
+
+class ZipCheckpoint {
+ public:
+  ZipCheckpoint(const ByteSource& source, const ZipDirectory& directory)
+      : source_(source), directory_(directory), findings_(source.Name()) {
+    for (const ZipMember& member : directory.members) {
+      members_.emplace(member.name, &member);
+    }
+  }
+
+  FileReading Read() {
+    const ZipMember* data = FindData();
+    reading_.format = data == nullptr ? "zip" : "torch-zip";
+    if (data != nullptr) {
+      root_ = data->name.substr(0, data->name.size() - kPickle.size());
+      ReadWords();
+      ReadData(*data);
+      CheckMembers();
+    } else {
+      NameOtherArchive();
+    }
+    ReadOtherPickles(data);
+    reading_.findings = directory_.findings;
+    for (Finding& finding : std::move(findings_).Take()) {
+      reading_.findings.push_back(std::move(finding));
+    }
+    return std::move(reading_);
+  }
+
+ private:
+  // PyTorch takes the folder of the first member (caffe2/serialize/inline_container.cc).
+  const ZipMember* FindData() const {
+    if (directory_.members.empty()) {
+      return nullptr;
+    }
+    const std::string& first = directory_.members.front().name;
+    const std::string root = first.substr(0, first.find('/') + 1);
+    if (const ZipMember* data = Find(root + std::string(kPickle))) {
+      return data;
+    }
+    const auto found = std::ranges::find_if(directory_.members, [](const ZipMember& member) {
+      return member.name == kPickle || member.name.ends_with("/" + std::string(kPickle));
+    });
+    return found == directory_.members.end() ? nullptr : &*found;
+  }
+
+  const ZipMember* Find(const std::string& name) const {
+    const auto found = members_.find(name);
+    return found == members_.end() ? nullptr : found->second;
+  }
+
+  void ReadWords() {
+    for (const auto& [name, fact] : {std::pair("version", "version"), {"byteorder", "endian"}}) {
+      const ZipMember* member = Find(root_ + name);
+      if (member == nullptr) {
+        continue;
+      }
+      if (auto text = ReadZipMember(source_, *member, kMostWordBytes)) {
+        while (text->ends_with('\n')) {
+          text->pop_back();
+        }
+        is_big_endian_ = is_big_endian_ || *text == "big";
+        reading_.facts.emplace_back(fact, *std::move(text));
+      } else {
+        Refuse(text.error());
+      }
+    }
+  }
+
+  void ReadData(const ZipMember& data) {
+    const auto text = ReadZipMember(source_, data, kMostPickleBytes);
+    if (!text) {
+      return Refuse(text.error());
+    }
+    const MemorySource bytes(std::string(data.name), std::as_bytes(std::span(*text)));
+    const Pickle pickle = ReadPickle(bytes, 0);
+    TellGlobals(pickle, data.name, findings_, reading_);
+    if (const auto& fault = pickle.Fault()) {
+      return findings_.Refuse(fmt::format("{}: byte {}", data.name, fault->byte), fault->found,
+                              fault->expected);
+    }
+    if (pickle.End() < bytes.Size()) {
+      findings_.Add(FileVerdict::kReport, data.name,
+                    fmt::format("{} bytes behind the pickle", bytes.Size() - pickle.End()),
+                    "expected its end", "another program may read on there");
+    }
+    is_read_ = true;
+    const TorchContents contents = TorchContentsOf(pickle, findings_);
+    PlaceTensors(contents, {PlacesOf(contents), is_big_endian_}, findings_, reading_);
+  }
+
+  std::vector<StoragePlace> PlacesOf(const TorchContents& contents) {
+    std::vector<StoragePlace> places;
+    for (const TorchStorage& storage : contents.storages) {
+      const ZipMember* member = Find(fmt::format("{}data/{}", root_, storage.key));
+      if (member == nullptr) {
+        places.emplace_back();
+        continue;
+      }
+      used_.emplace(member->name, true);
+      places.push_back({.offset = member->offset,
+                        .bytes = member->bytes,
+                        .packed = member->method == ZipMethod::kDeflated});
+      if (member->bytes > storage.bytes) {
+        Warn(member->name, fmt::format("{} bytes", member->bytes),
+             fmt::format("the pickle says {}; a slice of a larger tensor may have been saved",
+                         storage.bytes));
+      }
+    }
+    return places;
+  }
+
+  // An archive without tensors that are read here is no reason to say that it has none.
+  void NameOtherArchive() {
+    for (const auto& [ending, name] : kOtherArchives) {
+      const auto is_telling = [&](const ZipMember& member) {
+        return member.name.ends_with(ending);
+      };
+      if (std::ranges::any_of(directory_.members, is_telling)) {
+        findings_.Refuse("", fmt::format("{}, which this version does not read", name),
+                         "expected a checkpoint of torch.save");
+        return;
+      }
+    }
+  }
+
+  // Storages that nothing names, members beside the checkpoint, code.
+  void CheckMembers() {
+    std::int64_t unused = 0;
+    bool has_code = false;
+    const std::string data = root_ + "data/";
+    for (const ZipMember& member : directory_.members) {
+      if (!member.name.starts_with(root_)) {
+        findings_.Add(FileVerdict::kReport, member.name, "a member of another folder",
+                      fmt::format("expected all in \"{}\"", root_));
+      } else if (member.name.starts_with(data) && !IsPickleName(member.name)) {
+        unused += used_.contains(member.name) ? 0 : 1;
+      }
+      has_code = has_code || member.name.starts_with(root_ + "code/");
+    }
+    if (unused > 0) {
+      Warn(data, fmt::format("{} storages that the pickle does not name", unused), "expected none");
+    }
+    if (has_code) {
+      reading_.facts.emplace_back("torchscript", true);
+      Warn(root_ + "code/", "TorchScript, which holds code beside its tensors",
+           "nothing of it was run");
+    }
+  }
+
+  static bool IsPickleName(std::string_view name) {
+    return name.ends_with(".pkl") || name.ends_with(".pickle");
+  }
+
+  // What other programs may load.
+  void ReadOtherPickles(const ZipMember* data) {
+    for (const ZipMember& member : directory_.members) {
+      if (&member == data || !IsPickleName(member.name)) {
+        continue;
+      }
+      const bool is_ours =
+          member.name == root_ + "constants.pkl" || member.name == root_ + "bytecode.pkl";
+      if (data != nullptr && !is_ours) {
+        findings_.Add(FileVerdict::kReport, member.name, "a pickle beside the checkpoint's own",
+                      "expected one");
+      }
+      const auto text = ReadZipMember(source_, member, kMostPickleBytes);
+      if (!text) {
+        Refuse(text.error());
+        continue;
+      }
+      const MemorySource bytes(std::string(member.name), std::as_bytes(std::span(*text)));
+      const Pickle pickle = ReadPickle(bytes, 0);
+      TellGlobals(pickle, member.name, findings_, reading_);
+      if (const auto& fault = pickle.Fault()) {
+        findings_.Add(FileVerdict::kReport, fmt::format("{}: byte {}", member.name, fault->byte),
+                      fault->found, fault->expected);
+      }
+    }
+  }
+
+  void Warn(std::string_view where, std::string found, std::string expected) {
+    findings_.Add(FileVerdict::kAcceptWithWarning, where, std::move(found), std::move(expected));
+  }
+  void Refuse(const Error& error) {
+    findings_.Add({.verdict = FileVerdict::kRefuse, .text = error.text});
+  }
+
+  const ByteSource& source_;
+  const ZipDirectory& directory_;
+  FileFindings findings_;
+  FileReading reading_ = {};
+  std::unordered_map<std::string, const ZipMember*, KeyedHash> members_ = {};
+  std::unordered_map<std::string, bool, KeyedHash> used_ = {};
+  std::string root_ = {};  // "archive/"
+  bool is_big_endian_ = false;
+  bool is_read_ = false;  // the pickle is whole
+};
+
+}  // namespace
+
+FileReading ReadTorchZip(const ByteSource& source) {
+  const Result<ZipDirectory> directory = ReadZip(source);
+  if (!directory) {
+    return {.format = "zip",
+            .findings = {{.verdict = FileVerdict::kRefuse, .text = directory.error().text}}};
+  }
+  return ZipCheckpoint(source, *directory).Read();
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,27 @@
+#pragma once
+
+// Checkpoints of PyTorch: what torch.save() writes. Three containers hold the same two things, a
+// pickle that describes the tensors and the bytes of their storages (torch/serialization.py):
+//
+//   zip     since 1.6: ROOT/data.pkl, ROOT/data/KEY a storage, ROOT/version, ROOT/byteorder
+//   stream  before: a magic number, a protocol, facts of the machine, the object and the keys of
+//           its storages, each a pickle; then of each storage the number of elements and the bytes
+//   tar     before 0.1.10: named and refused
+//
+// The pickle is a program. It is read, never run (pickle.h); what it would import beyond a state
+// dict is reported by name.
+
+#include "base/byte_source.h"
+#include "tensors/checkpoint.h"
+
+namespace fourpiles {
+
+// A zip archive: a checkpoint of PyTorch, TorchScript, or any other, whose pickles are looked
+// through for what they would import.
+FileReading ReadTorchZip(const ByteSource& source);
+
+// A file that begins with a pickle: a checkpoint of the stream form, or pickles alone, which have
+// no tensors that could be told.
+FileReading ReadPickleFile(const ByteSource& source);
+
+}  // namespace fourpiles

@@ -1,0 +1,391 @@
+#include "tensors/torch_tensors.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/keyed_hash.h"
+
+namespace fourpiles {
+namespace {
+
+using Kind = PickleKind;
+
+constexpr std::size_t kDeepest = 256;                             // containers in one another
+constexpr std::size_t kMostTensorBytes = std::size_t{512} << 20;  // of all names and shapes
+constexpr std::size_t kLongestName = 65'535;
+constexpr std::size_t kMostWrappers = 8;  // parameters of parameters …
+constexpr std::string_view kMaker = "torch._utils._rebuild_";
+
+// A value of a container, and what it is called there: by a key, a number, or not at all.
+struct Child {
+  PickleRef value = kNoValue;
+  PickleRef key = kNoValue;
+  std::int64_t number = -1;
+};
+
+// The storage that a persistent id names, and where in it a view begins.
+struct StorageUse {
+  PickleRef id = kNoValue;
+  std::int32_t storage = -1;
+  std::int64_t view_offset = 0;
+};
+
+class ContentsReader {
+ public:
+  ContentsReader(const Pickle& pickle, FileFindings& findings)
+      : pickle_(pickle), findings_(findings), seen_(pickle.ValueCount()) {}
+
+  TorchContents Read() {
+    for (PickleRef value = 0; value < pickle_.ValueCount(); ++value) {
+      if (pickle_.Kind(value) == Kind::kPersistentId) {
+        ReadStorage(value);
+      }
+    }
+    Walk();
+    return std::move(contents_);
+  }
+
+ private:
+  // A container on the way down: its children, and which of them is looked at.
+  struct Level {
+    std::vector<Child> children = {};
+    std::size_t next = 0;
+  };
+
+  // ('storage', torch.FloatStorage, "0", "cpu", 10), and in the stream form None or a view: (key,
+  // offset, elements).
+  void ReadStorage(PickleRef id) {
+    const PickleRef tuple = pickle_.Items(id).front();
+    const auto items = pickle_.Items(tuple);
+    const bool is_storage = pickle_.Kind(tuple) == Kind::kTuple && items.size() >= 5 &&
+                            pickle_.Text(items[0]) == "storage" &&
+                            pickle_.Kind(items[4]) == Kind::kInteger;
+    if (!is_storage) {
+      return findings_.Refuse("persistent id", std::string(Name(pickle_.Kind(tuple))),
+                              "expected a storage");
+    }
+    const std::string key = LabelOf(items[2]);
+    const TorchType* type = TorchTypeOfStorage(pickle_.Text(items[1]));
+    const std::int64_t elements = pickle_.Integer(items[4]);
+    const Checked bytes = type == nullptr ? Checked(0) : BytesOf(elements, *type);
+    if (type == nullptr || elements < 0 || !bytes.ok()) {
+      return findings_.Refuse(fmt::format("storage \"{}\"", key),
+                              type == nullptr ? fmt::format("of \"{}\"", pickle_.Text(items[1]))
+                                              : fmt::format("{} elements", elements),
+                              "expected a class of storages and a number from 0 to 2^53 bytes");
+    }
+    Use(id, {.key = key, .type = type, .elements = elements, .bytes = bytes.value()},
+        items.size() > 5 ? items[5] : kNoValue);
+  }
+
+  void Use(PickleRef id, TorchStorage storage, PickleRef view) {
+    const auto number = static_cast<std::int32_t>(contents_.storages.size());
+    const auto [place, is_new] = numbers_.try_emplace(storage.key, number);
+    if (is_new) {
+      contents_.storages.push_back(std::move(storage));
+    } else if (const TorchStorage& first =
+                   contents_.storages[static_cast<std::size_t>(place->second)];
+               first.bytes != storage.bytes) {
+      return findings_.Refuse(
+          fmt::format("storage \"{}\"", storage.key),
+          fmt::format("once of {} bytes and once of {}", first.bytes, storage.bytes),
+          "expected one size");
+    }
+    StorageUse use = {.id = id, .storage = place->second};
+    if (view != kNoValue && pickle_.Kind(view) == Kind::kTuple) {
+      const auto items = pickle_.Items(view);
+      if (items.size() != 3 || pickle_.Kind(items[1]) != Kind::kInteger) {
+        return findings_.Refuse("persistent id", "a view of another form",
+                                "expected a key, an offset and a size");
+      }
+      use.view_offset = pickle_.Integer(items[1]);
+    }
+    uses_.push_back(use);
+  }
+
+  static Checked BytesOf(std::int64_t elements, const TorchType& type) {
+    return DivideRoundingUp(Checked(elements) * type.bits, 8);
+  }
+
+  // ---- the way down
+
+  void Walk() {
+    if (pickle_.Root() == kNoValue) {
+      return;
+    }
+    Visit({.value = pickle_.Root()});
+    while (!levels_.empty() && tensor_bytes_ <= kMostTensorBytes) {
+      Level& level = levels_.back();
+      if (level.next == level.children.size()) {
+        levels_.pop_back();
+      } else {
+        Visit(level.children[level.next++]);
+      }
+    }
+    if (tensor_bytes_ > kMostTensorBytes) {
+      findings_.Refuse("tensors",
+                       fmt::format("names and shapes of more than {} bytes", kMostTensorBytes),
+                       "expected fewer");
+    }
+  }
+
+  void Visit(Child child) {
+    if (AddTensors(child)) {
+      return;
+    }
+    const Kind kind = pickle_.Kind(child.value);
+    const bool is_container = kind == Kind::kTuple || kind == Kind::kList || kind == Kind::kDict ||
+                              kind == Kind::kSet || kind == Kind::kReduced;
+    if (!is_container || seen_[child.value]) {
+      return;
+    }
+    seen_[child.value] = true;
+    if (levels_.size() >= kDeepest) {
+      if (!std::exchange(is_too_deep_, true)) {
+        findings_.Refuse("data.pkl", fmt::format("values within {} others", kDeepest),
+                         "expected fewer");
+      }
+      return;
+    }
+    levels_.push_back({.children = ChildrenOf(child.value)});
+  }
+
+  std::vector<Child> ChildrenOf(PickleRef value) const {
+    std::vector<Child> children;
+    const auto items = pickle_.Items(value);
+    switch (pickle_.Kind(value)) {
+      case Kind::kDict:
+        AddPairs(items, children);
+        break;
+      case Kind::kReduced:
+        AddArguments(value, children);
+        if (pickle_.State(value) != kNoValue) {
+          children.push_back({.value = pickle_.State(value)});
+        }
+        AddPairs(items, children);
+        break;
+      default:
+        AddNumbered(items, children);
+    }
+    return children;
+  }
+
+  static void AddPairs(std::span<const PickleRef> items, std::vector<Child>& children) {
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      children.push_back(
+          {.value = items[i + 1], .key = items[i], .number = static_cast<std::int64_t>(i / 2)});
+    }
+  }
+  static void AddNumbered(std::span<const PickleRef> items, std::vector<Child>& children) {
+    for (const PickleRef item : items) {
+      children.push_back({.value = item, .number = static_cast<std::int64_t>(children.size())});
+    }
+  }
+  // What an object was made from. Python 2 made an OrderedDict from a list of pairs.
+  void AddArguments(PickleRef value, std::vector<Child>& children) const {
+    const auto arguments = pickle_.Items(pickle_.Arguments(value));
+    if (arguments.size() != 1) {
+      return AddNumbered(arguments, children);
+    }
+    if (pickle_.CallableName(value) != "collections.OrderedDict") {
+      children.push_back({.value = arguments[0]});
+      return;
+    }
+    for (const PickleRef pair : pickle_.Items(arguments[0])) {
+      if (const auto items = pickle_.Items(pair); items.size() == 2) {
+        children.push_back({.value = items[1], .key = items[0]});
+      }
+    }
+  }
+
+  std::string LabelOf(PickleRef key) const {
+    switch (pickle_.Kind(key)) {
+      case Kind::kText:
+      case Kind::kGlobal:
+        return std::string(pickle_.Text(key).substr(0, kLongestName + 1));
+      case Kind::kInteger:
+      case Kind::kBool:
+        return std::to_string(pickle_.Integer(key));
+      default:
+        return fmt::format("<{}>", Name(pickle_.Kind(key)));
+    }
+  }
+
+  std::string NameOf(const Child& last, std::string_view ending) {
+    std::string name;
+    const auto add = [&](const Child& child) {
+      if ((child.key == kNoValue && child.number < 0) || name.size() > kLongestName) {
+        return;
+      }
+      name += name.empty() ? "" : ".";
+      name += child.key == kNoValue ? std::to_string(child.number) : LabelOf(child.key);
+    };
+    for (std::size_t i = 0; i < levels_.size(); ++i) {
+      const Level& level = levels_[i];
+      if (i + 1 < levels_.size()) {
+        add(level.children[level.next - 1]);
+      }
+    }
+    add(last);
+    if (!ending.empty()) {
+      name += fmt::format("{}{}", name.empty() ? "" : ".", ending);
+    }
+    return name;
+  }
+
+  // ---- tensors
+
+  // Whether the value is a tensor, or was meant to be one.
+  bool AddTensors(const Child& child) {
+    PickleRef value = child.value;
+    for (std::size_t i = 0; i < kMostWrappers; ++i) {
+      const std::string_view maker = pickle_.CallableName(value);
+      const auto arguments =
+          maker.empty() ? std::span<const PickleRef>() : pickle_.Items(pickle_.Arguments(value));
+      if (maker == "torch._tensor._rebuild_from_type_v2") {
+        return AddTyped(child, arguments);
+      }
+      if (!maker.starts_with(kMaker)) {
+        return false;
+      }
+      const std::string_view what = maker.substr(kMaker.size());
+      const bool is_wrapper =
+          what.starts_with("parameter") || what == "device_tensor_from_cpu_tensor";
+      if (!is_wrapper || arguments.empty()) {
+        return AddMade(child, what, arguments);
+      }
+      value = arguments.front();
+    }
+    return false;
+  }
+
+  // (function, class, its arguments, state)
+  bool AddTyped(const Child& child, std::span<const PickleRef> arguments) {
+    const bool is_made = arguments.size() >= 3 && pickle_.Kind(arguments[0]) == Kind::kGlobal &&
+                         pickle_.Text(arguments[0]).starts_with(kMaker);
+    if (!is_made) {
+      return false;
+    }
+    return AddMade(child, pickle_.Text(arguments[0]).substr(kMaker.size()),
+                   pickle_.Items(arguments[2]));
+  }
+
+  bool AddMade(const Child& child, std::string_view what, std::span<const PickleRef> arguments) {
+    if (what == "sparse_tensor" || what == "sparse_csr_tensor") {
+      return arguments.size() == 2 && AddParts(child, pickle_.Items(arguments[1]));
+    }
+    if (what == "tensor" || what.starts_with("tensor_v") || what == "qtensor") {
+      AddTensor(child, {}, what, arguments);
+      if (what == "qtensor" && arguments.size() > 4) {
+        AddScales(child, pickle_.Items(arguments[4]));
+      }
+      return true;
+    }
+    return false;
+  }
+
+  // The tensors among the parts of a sparse one.
+  bool AddParts(const Child& child, std::span<const PickleRef> parts) {
+    int number = 0;
+    for (const PickleRef part : parts) {
+      const std::string_view maker = pickle_.CallableName(part);
+      if (maker.starts_with(kMaker)) {
+        AddTensor(child, fmt::format("<sparse{}>", number++), maker.substr(kMaker.size()),
+                  pickle_.Items(pickle_.Arguments(part)));
+      }
+    }
+    return true;
+  }
+
+  // (scheme, scales, zero points, axis), of which a scheme for each channel has tensors.
+  void AddScales(const Child& child, std::span<const PickleRef> parameters) {
+    constexpr std::string_view kEndings[] = {"<scales>", "<zero_points>"};
+    for (std::size_t i = 1; i < std::min<std::size_t>(parameters.size(), 3); ++i) {
+      const std::string_view maker = pickle_.CallableName(parameters[i]);
+      if (maker.starts_with(kMaker)) {
+        AddTensor(child, kEndings[i - 1], maker.substr(kMaker.size()),
+                  pickle_.Items(pickle_.Arguments(parameters[i])));
+      }
+    }
+  }
+
+  // Makers begin with a storage, an offset, a shape and strides; the third kind ends with a dtype.
+  void AddTensor(const Child& child, std::string_view ending, std::string_view what,
+                 std::span<const PickleRef> arguments) {
+    TorchTensor tensor = {.name = NameOf(child, ending)};
+    const StorageUse* use = arguments.size() < 4 ? nullptr : UseOf(arguments[0]);
+    const bool is_good = use != nullptr && tensor.name.size() <= kLongestName &&
+                         pickle_.Kind(arguments[1]) == Kind::kInteger &&
+                         ReadCounts(arguments[2], tensor.shape) &&
+                         ReadCounts(arguments[3], tensor.strides);
+    tensor_bytes_ += sizeof tensor + tensor.name.size() + 16 * tensor.shape.size();
+    if (!is_good) {
+      tensor.name.resize(std::min(tensor.name.size(), kLongestName));
+      return findings_.Refuse(fmt::format("tensor \"{}\"", tensor.name),
+                              "a long name, or other arguments",
+                              "expected a storage, an offset, a shape and strides");
+    }
+    tensor.storage = use->storage;
+    tensor.type = contents_.storages[static_cast<std::size_t>(use->storage)].type;
+    if (what == "tensor_v3") {
+      tensor.type = arguments.size() > 6 ? TorchTypeOfDtype(pickle_.Text(arguments[6])) : nullptr;
+      if (tensor.type == nullptr) {
+        return findings_.Refuse(fmt::format("tensor \"{}\"", tensor.name), "an unknown dtype",
+                                "expected one of PyTorch's");
+      }
+    }
+    const Checked offset = Checked(pickle_.Integer(arguments[1])) + use->view_offset;
+    tensor.offset = offset.ok() ? offset.value() : -1;
+    contents_.tensors.push_back(std::move(tensor));
+  }
+
+  const StorageUse* UseOf(PickleRef id) const {
+    const auto found =
+        std::lower_bound(uses_.begin(), uses_.end(), id,
+                         [](const StorageUse& use, PickleRef wanted) { return use.id < wanted; });
+    return found == uses_.end() || found->id != id ? nullptr : &*found;
+  }
+
+  // A tuple, or torch.Size of one.
+  bool ReadCounts(PickleRef value, std::vector<std::int64_t>& counts) const {
+    if (pickle_.CallableName(value) == "torch.Size") {
+      const auto arguments = pickle_.Items(pickle_.Arguments(value));
+      value = arguments.empty() ? value : arguments.front();
+    }
+    const auto items = pickle_.Items(value);
+    const bool is_sequence =
+        pickle_.Kind(value) == Kind::kTuple || pickle_.Kind(value) == Kind::kList;
+    const bool is_good = is_sequence && items.size() <= kMostDimensions &&
+                         std::all_of(items.begin(), items.end(), [&](PickleRef item) {
+                           return pickle_.Kind(item) == Kind::kInteger;
+                         });
+    if (is_good) {
+      std::transform(items.begin(), items.end(), std::back_inserter(counts),
+                     [&](PickleRef item) { return pickle_.Integer(item); });
+    }
+    return is_good;
+  }
+
+  const Pickle& pickle_;
+  FileFindings& findings_;
+  std::vector<bool> seen_;
+  std::vector<Level> levels_ = {};
+  std::vector<StorageUse> uses_ = {};  // by id
+  std::unordered_map<std::string, std::int32_t, KeyedHash> numbers_ = {};
+  std::size_t tensor_bytes_ = 0;
+  bool is_too_deep_ = false;
+  TorchContents contents_ = {};
+};
+
+}  // namespace
+
+TorchContents TorchContentsOf(const Pickle& pickle, FileFindings& findings) {
+  return ContentsReader(pickle, findings).Read();
+}
+
+}  // namespace fourpiles

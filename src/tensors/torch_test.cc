@@ -1,0 +1,292 @@
+#include "tensors/torch.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/testing.h"
+#include "tensors/file_formats.h"
+#include "tensors/test_cases.h"
+
+namespace fourpiles {
+namespace {
+
+std::vector<std::int64_t> NumbersOf(const Json& array) {
+  std::vector<std::int64_t> numbers;
+  for (const Json& number : *array.AsArray()) {
+    numbers.push_back(*number.AsInteger());
+  }
+  return numbers;
+}
+
+// The strides of a tensor, those of row-major ones too.
+std::vector<std::int64_t> StridesOf(const FileTensor& tensor) {
+  if (!tensor.strides.empty()) {
+    return tensor.strides;
+  }
+  std::vector<std::int64_t> strides(tensor.shape.size(), 1);
+  for (std::size_t i = strides.size(); i-- > 1;) {
+    strides[i - 1] = strides[i] * std::max<std::int64_t>(tensor.shape[i], 1);
+  }
+  return strides;
+}
+
+// Name, dtype, shape, strides, bytes, place in the storage, and which tensors share one. `key` is
+// the field that names the storage.
+void ExpectTorchList(const Json& list, const FileReading& reading, std::string_view key) {
+  ASSERT_EQ(list.AsArray()->size(), reading.tensors.size());
+  std::map<std::string, std::set<std::int32_t>> storages;
+  for (std::size_t i = 0; i < reading.tensors.size(); ++i) {
+    const Json& expected = (*list.AsArray())[i];
+    const FileTensor& tensor = reading.tensors[i];
+    EXPECT_EQ(tensor.name, TextOf(expected, "name"));
+    EXPECT_EQ(tensor.dtype, TextOf(expected, "dtype")) << tensor.name;
+    EXPECT_EQ(tensor.bytes, *expected.Find("bytes")->AsInteger()) << tensor.name;
+    EXPECT_EQ(tensor.shape, NumbersOf(*expected.Find("shape"))) << tensor.name;
+    if (tensor.elements > 1) {  // of fewer, strides say nothing
+      EXPECT_EQ(StridesOf(tensor), NumbersOf(*expected.Find("stride"))) << tensor.name;
+    }
+    ASSERT_GE(tensor.storage, 0);
+    const TensorStorage& storage = reading.storages[static_cast<std::size_t>(tensor.storage)];
+    const std::int64_t element_bytes = tensor.elements > 0 ? tensor.bytes / tensor.elements : 0;
+    EXPECT_EQ(tensor.offset - (storage.packed ? 0 : storage.offset),
+              *expected.Find("storage_offset")->AsInteger() * element_bytes)
+        << tensor.name;
+    const Json& group = *expected.Find(key);
+    storages[group.AsString() ? *group.AsString() : std::to_string(*group.AsInteger())].insert(
+        tensor.storage);
+  }
+  std::set<std::int32_t> all;
+  for (const auto& [name, numbers] : storages) {
+    EXPECT_EQ(numbers.size(), 1U) << "storage " << name;
+    all.insert(numbers.begin(), numbers.end());
+  }
+  EXPECT_EQ(all.size(), storages.size());
+}
+
+const Json* FactOf(const FileReading& reading, std::string_view key) {
+  const auto found = std::find_if(reading.facts.begin(), reading.facts.end(),
+                                  [&](const Json::Member& fact) { return fact.first == key; });
+  return found == reading.facts.end() ? nullptr : &found->second;
+}
+
+// Outcome, sums, what would be imported, and the list where the row has one.
+void ExpectTorchRow(const Json& row, const FileReading& reading) {
+  std::string findings;
+  for (const Finding& finding : reading.findings) {
+    findings += finding.text.where + ": " + finding.text.found + "\n";
+  }
+  EXPECT_EQ(Name(WorstOf(reading.findings)), TextOf(row, "outcome")) << findings;
+  if (row.Find("tensors") == nullptr) {
+    return;
+  }
+  ExpectFacts(row, reading.tensors);
+  for (const char* key : {"storages", "storage_bytes"}) {
+    if (const Json* expected = row.Find(key)) {
+      ASSERT_NE(FactOf(reading, key), nullptr);
+      EXPECT_EQ(*FactOf(reading, key)->AsInteger(), *expected->AsInteger()) << key;
+    }
+  }
+  if (const Json* expected = row.Find("unsafe_globals")) {
+    std::set<std::string> names;
+    for (const Json& name : *expected->AsArray()) {
+      // Those of TorchScript are looked up in the archive.
+      if (!name.AsString()->starts_with("__torch__.")) {
+        names.insert(*name.AsString());
+      }
+    }
+    std::set<std::string> found;
+    if (const Json* fact = FactOf(reading, "unsafe_globals")) {
+      for (const Json& name : *fact->AsArray()) {
+        found.insert(*name.AsString());
+      }
+    }
+    EXPECT_EQ(found, names);
+  }
+  if (const Json* list = row.Find("list")) {
+    ExpectTorchList(*list, reading, "storage");
+  }
+}
+
+FileReading ReadFile(const std::string& path) {
+  const auto source = FileSource::Open(path);
+  return source ? ReadTensorFile(*source) : FileReading();
+}
+
+std::string TorchCase(std::string_view name) {
+  return CasePath("torch/") + std::string(name);
+}
+
+TEST(Torch, GivesEveryCaseItsOutcomeAndFacts) {
+  for (const Json& row : ReadCases("torch.jsonl")) {
+    SCOPED_TRACE(TextOf(row, "file"));
+    ExpectTorchRow(row, ReadFile(TorchCase(TextOf(row, "file"))));
+  }
+}
+
+std::string FirstFinding(const std::string& bytes, const char* name = "x.pt") {
+  const FileReading reading = ReadTensorFile(MemorySource(name, std::as_bytes(std::span(bytes))));
+  return std::string(Name(WorstOf(reading.findings))) +
+         (reading.findings.empty()
+              ? ""
+              : ": " + ErrorLine(Error{.text = reading.findings.front().text}));
+}
+
+std::string FirstFindingOfCase(const char* name) {
+  return FirstFinding(*ReadWholeFile(TorchCase(name), 1'000'000));
+}
+
+TEST(Torch, SaysWhatIsWrong) {
+  EXPECT_EQ(FirstFindingOfCase("bad_tensor_past_storage.pt"),
+            "refuse: x.pt: tensor \"w\" | it reaches to byte 64 of its storage | the storage \"0\" "
+            "has 16 | ");
+  EXPECT_EQ(FirstFindingOfCase("bad_storage_key_traversal.pt"),
+            "refuse: x.pt: storage \"../../../etc/passwd\" | nowhere in the file | the pickle says "
+            "16 bytes | ");
+  EXPECT_EQ(FirstFindingOfCase("bad_size_stride_rank.pt"),
+            "refuse: x.pt: tensor \"w\" | 2 dimensions and 1 strides | expected as many | ");
+  EXPECT_EQ(
+      FirstFindingOfCase("bad_negative_stride.pt"),
+      "refuse: x.pt: tensor \"w\" | a negative dimension, stride or offset | expected numbers "
+      "from 0 on | ");
+  EXPECT_EQ(FirstFindingOfCase("bad_os_system_global.pt"),
+            "report: x.pt: m/data.pkl | loading it would import posix.system | a state dict needs "
+            "none of these | do not load it unless you trust who made it; nothing of it was run "
+            "here");
+  EXPECT_EQ(FirstFindingOfCase("bad_legacy_protocol.bin").substr(0, 24),
+            "refuse: x.pt: protocol |");
+  EXPECT_EQ(FirstFinding("\x80\x02}."), "accept");
+  EXPECT_EQ(FirstFinding("\x80\x02}.\x80\x02}."), "accept");  // two pickles
+  EXPECT_EQ(
+      FirstFinding("\x80\x02}.\xff\xff"),
+      "report: x.pt: byte 4 | the step 0xff | expected one of protocol 0 to 5 | a pickle ended "
+      "before; a program may read on behind it");
+  EXPECT_EQ(FirstFinding("ctorch.distributed.checkpoint.metadata\nMetadata\n)\x81}b.", ".metadata"),
+            "refuse: .metadata | a distributed checkpoint of PyTorch, which this version does not "
+            "read | expected one file of tensors | "
+            "torch.distributed.checkpoint.format_utils.dcp_to_torch_save makes one of it");
+  EXPECT_EQ(FirstFinding("cos\nsystem\n(S'id'\ntR.", "x.pkl").substr(0, 60),
+            "report: x.pkl: pickle from byte 0 | loading it would import ");
+}
+
+// What is appended to an object has no keys, where a dict has.
+TEST(Torch, ReadsObjectsInPlaceOfDicts) {
+  const std::string magic = "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.";
+  EXPECT_EQ(FirstFinding(magic + "ccollections\nOrderedDict\n)RK\x01"
+                                 "a.}.]."),
+            "accept");
+  EXPECT_EQ(FirstFinding(magic + "}.ccollections\nOrderedDict\n(ccollections\nOrderedDict\n)RK\x01"
+                                 "atR.]."),
+            "accept");
+}
+
+// A folder given by a variable of the environment; empty: there is none.
+std::string FolderOf(const char* variable) {
+  const char* folder = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): before any thread
+  return folder == nullptr ? "" : folder;
+}
+
+std::vector<Json> LinesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Json> rows;
+  for (std::string line; std::getline(file, line);) {
+    rows.push_back(*ReadJson(line, path));
+  }
+  return rows;
+}
+
+// Real files of others, which are not ours to copy: a folder with a list cases.jsonl.
+TEST(Torch, GivesRealFilesTheirOutcomeAndFacts) {
+  const std::string folder = FolderOf("FOURPILES_CASES");
+  if (folder.empty()) {
+    GTEST_SKIP() << "FOURPILES_CASES names no folder of cases";
+  }
+  int count = 0;
+  for (const Json& row : LinesOf(folder + "/cases.jsonl")) {
+    const std::string family = TextOf(row, "family");
+    const std::string file = TextOf(row, "local");
+    const Json& expected = *row.Find("expected");
+    const bool is_ours = (family == "torch" || family == "pickle") && !file.ends_with(".npy") &&
+                         !file.ends_with(".npz") && !file.ends_with(".7z");
+    if (!is_ours) {
+      continue;
+    }
+    SCOPED_TRACE(file);
+    ++count;
+    const FileReading reading = ReadFile(folder + "/" + file);
+    ExpectTorchRow(expected, reading);
+    if (const Json* list = expected.Find("full_list")) {
+      const auto text = ReadWholeFile(folder + "/" + *list->AsString(), 10'000'000);
+      ASSERT_TRUE(text.has_value());
+      ExpectTorchList(*ReadJson(*text, "list", {.bytes = 10'000'000}), reading, "storage");
+    }
+  }
+  EXPECT_GT(count, 100);
+}
+
+// Checkpoints of a real training run, with what PyTorch says of each tensor: a folder of NAME.pt
+// and NAME.pt.json.
+TEST(Torch, ReadsTheCheckpointsOfARun) {
+  const std::string folder = FolderOf("FOURPILES_CHECKPOINTS");
+  if (folder.empty()) {
+    GTEST_SKIP() << "FOURPILES_CHECKPOINTS names no folder of checkpoints";
+  }
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    const std::string json = path + ".json";
+    if (!path.ends_with(".pt") || path.ends_with("whole_module_pickle.pt") ||
+        !std::filesystem::exists(json)) {
+      continue;
+    }
+    SCOPED_TRACE(path);
+    const auto text = ReadWholeFile(json, 10'000'000);
+    ASSERT_TRUE(text.has_value());
+    const auto facts = ReadJson(*text, json, {.bytes = 10'000'000, .non_finite = true});
+    ASSERT_TRUE(facts.has_value());
+    if (facts->Find("tensors") == nullptr) {
+      continue;
+    }
+    ++count;
+    const FileReading reading = ReadFile(path);
+    EXPECT_TRUE(reading.findings.empty());
+    for (const auto& [fact, field] :
+         {std::pair("storages", "n_unique_storages"), {"storage_bytes", "unique_storage_bytes"}}) {
+      EXPECT_EQ(*FactOf(reading, fact)->AsInteger(), *facts->Find(field)->AsInteger());
+    }
+    ExpectTorchList(*facts->Find("tensors"), reading, "storage_group");
+  }
+  EXPECT_GT(count, 5);
+}
+
+// A file that is cut is refused, wherever the cut; and whatever bit is turned, tensors that are
+// told lie within their storages, and those within the file.
+TEST(Torch, StandsEveryCutAndEveryTurnedBit) {
+  for (const char* name : {"ok.pt", "legacy_ok.bin", "deflated.pt"}) {
+    const std::string whole = *ReadWholeFile(TorchCase(name), 1'000'000);
+    const auto read = [](const std::string& bytes) {
+      return ReadTensorFile(MemorySource("x.pt", std::as_bytes(std::span(bytes))));
+    };
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+      EXPECT_EQ(WorstOf(read(whole.substr(0, length)).findings), FileVerdict::kRefuse) << length;
+    }
+    for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+      std::string turned = whole;
+      turned[bit / 8] = static_cast<char>(turned[bit / 8] ^ (1 << bit % 8));
+      const FileReading reading = read(turned);
+      for (const TensorStorage& storage : reading.storages) {
+        EXPECT_TRUE(storage.packed || reading.tensors.empty() ||
+                    storage.offset + storage.bytes <= static_cast<std::int64_t>(turned.size()))
+            << bit;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fourpiles
