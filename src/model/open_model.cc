@@ -156,7 +156,7 @@ Result<Network> NetworkOfGguf(const Checkpoint& checkpoint, const std::string& p
 // The tensors, checked against the config.json where there is one.
 Result<Model> FromCheckpoint(Checkpoint checkpoint, const std::string& path,
                              const std::string& config) {
-  checkpoint.tensors = WeightsAlone(std::move(checkpoint.tensors));
+  KeepWeightsAlone(checkpoint);
   const StoredWeights stored = StoredWeightsOf(checkpoint);
   std::vector<LogicalTensor> tensors = LogicalTensors(checkpoint, stored);
   Model model = {.name = path, .source = path};

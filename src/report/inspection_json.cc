@@ -31,6 +31,24 @@ std::string_view RoleWord(TensorRole role) {
   return "plain";
 }
 
+Json::Array PiecesJson(const FileTensor& tensor, const Checkpoint& checkpoint) {
+  Json::Array pieces;
+  for (const TensorPiece& piece : tensor.pieces) {
+    Json::Object json = {
+        {"file", checkpoint.files[static_cast<std::size_t>(piece.file)].name},
+        {"offset", piece.offset},
+        {"bytes", piece.bytes},
+        {"start", ShapeJson(piece.start)},
+        {"shape", ShapeJson(piece.shape)},
+    };
+    if (!piece.strides.empty()) {
+      json.emplace_back("strides", ShapeJson(piece.strides));
+    }
+    pieces.emplace_back(std::move(json));
+  }
+  return pieces;
+}
+
 Json::Array TensorsJson(const Inspection& inspection) {
   const auto& [checkpoint, weights, inventory] = inspection;
   Json::Array tensors;
@@ -62,6 +80,9 @@ Json::Array TensorsJson(const Inspection& inspection) {
     }
     if (tensor.storage >= 0) {
       json.emplace_back("storage", tensor.storage);
+    }
+    if (!tensor.pieces.empty()) {
+      json.emplace_back("pieces", PiecesJson(tensor, checkpoint));
     }
     if (meaning.weight >= 0) {
       json.emplace_back("role", RoleWord(meaning.role));

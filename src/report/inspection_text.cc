@@ -69,10 +69,24 @@ std::string FactsLine(const Checkpoint& checkpoint) {
       words.push_back(fmt::format("{} {}", word, PrintGrouped(*number->AsInteger())));
     }
   }
+  for (const auto& [key, word] : {std::pair("chunks", "chunk"), {"objects", "object"}}) {
+    if (const Json* number = fact(key); number != nullptr) {
+      words.push_back(Plural(*number->AsInteger(), word));
+    }
+  }
   if (const Json* storages = fact("storages"), *bytes = fact("storage_bytes");
-      storages != nullptr && bytes != nullptr) {
+      storages != nullptr && bytes != nullptr && checkpoint.files.size() == 1) {
     words.push_back(fmt::format("{} of {} bytes", Plural(*storages->AsInteger(), "storage"),
                                 PrintGrouped(*bytes->AsInteger())));
+  }
+  for (const auto& [key, value] : checkpoint.facts) {
+    if (key == "zero_stage") {
+      words.push_back(fmt::format("ZeRO {}", *value.AsInteger()));
+    } else if (key == "data_ranks") {
+      words.push_back(Plural(*value.AsInteger(), "data rank"));
+    } else if (key == "folder") {
+      words.push_back("folder " + Shown(*value.AsString(), kLongestName));
+    }
   }
   const Json::Object declared = QuantisationFactsOf(checkpoint.configs);
   for (const auto& [key, value] : declared) {

@@ -35,6 +35,18 @@ struct Finding {
   ErrorText text = {};
 };
 
+// One of several places in which a tensor lies: a box of it, whose elements lie at `offset`.
+// `start` and `shape` have a number for each dimension of the tensor; or one number each, and the
+// piece is a run of the flattened tensor (row-major).
+struct TensorPiece {
+  std::int32_t file = 0;    // which file of the checkpoint
+  std::int64_t offset = 0;  // of its first byte, from the start of the file
+  std::int64_t bytes = 0;
+  std::vector<std::int64_t> start = {};    // of its first element in the tensor
+  std::vector<std::int64_t> shape = {};    // of the piece
+  std::vector<std::int64_t> strides = {};  // as of a tensor
+};
+
 struct FileTensor {
   std::string name = {};  // as in the file: any bytes, to be escaped when printed
   // The file's own word for its type: "BF16", "Q4_K", "type 97"; of NumPy's files that of
@@ -53,6 +65,9 @@ struct FileTensor {
   // Which storage of the checkpoint it looks at; -1: bytes of its own. Of a packed one, `offset`
   // counts from the start of the unpacked storage.
   std::int32_t storage = -1;
+  // Where it lies, when it is in several places: together they hold each element once. `file` and
+  // `offset` are then those of the first. Empty: in one place.
+  std::vector<TensorPiece> pieces = {};
 };
 
 // Bytes that several tensors may look at: a storage of PyTorch. Tied weights share one, and so do a

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -10,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/byte_source.h"
 #include "base/try.h"
 #include "tensors/gguf_split.h"
 
@@ -24,8 +27,11 @@ constexpr std::size_t kMostNamed = 6;  // in a message
 // What transformers called the weights before safetensors. The optimizer may lie beside them.
 constexpr std::string_view kPyTorchModel = "pytorch_model.bin";
 // Model files of other kinds, the usual names first.
-constexpr std::array<std::string_view, 10> kOtherEndings = {
-    ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy", ".metadata"};
+constexpr std::array<std::string_view, 9> kOtherEndings = {
+    ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy"};
+// What DeepSpeed and Megatron-LM write beside the folders of their checkpoints.
+constexpr std::array<std::string_view, 2> kPointers = {"latest",
+                                                       "latest_checkpointed_iteration.txt"};
 
 // Names of the files, sorted; folders are left out.
 Result<std::vector<std::string>> FilesOf(const std::string& path) {
@@ -103,6 +109,33 @@ std::string IndexOf(const std::vector<std::string>& names, std::string_view endi
   return shortest == indexes.end() ? std::string() : *shortest;
 }
 
+bool Has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::binary_search(names, name);
+}
+
+// What trainers on many devices write: each rank its own files. Whether the folder has it.
+bool FindTrainers(const std::vector<std::string>& names, FolderContent& content) {
+  content.is_distributed = Has(names, ".metadata") && !WithEnding(names, ".distcp").empty();
+  if (!content.is_distributed) {
+    content.files = WithEnding(names, "_states.pt");
+    content.is_deepspeed = std::ranges::any_of(content.files, [](const std::string& name) {
+      return name.ends_with("_model_states.pt") || name.ends_with("_optim_states.pt");
+    });
+  }
+  return content.is_distributed || content.is_deepspeed;
+}
+
+// What is left when a folder has no file of tensors by a known name. Whether there is something.
+bool FindOthers(const std::vector<std::string>& names, FolderContent& content) {
+  content.is_distributed = Has(names, ".metadata");  // without its files, which will be told
+  for (const std::string_view pointer : kPointers) {
+    if (!content.is_distributed && content.pointer.empty() && Has(names, pointer)) {
+      content.pointer = pointer;
+    }
+  }
+  return content.is_distributed || !content.pointer.empty() || Has(names, "config.json");
+}
+
 }  // namespace
 
 Result<FolderContent> ModelFilesOf(const std::string& path) {
@@ -126,6 +159,10 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
     return ArePartsOfOne(content.files) ? Result<FolderContent>(content)
                                         : SeveralModels(path, content.files);
   }
+  if (FindTrainers(names, content)) {
+    return content;
+  }
+  content.files.clear();
   content.index = IndexOf(names, ".bin.index.json");
   if (!content.index.empty()) {
     return content;
@@ -141,12 +178,22 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
       return content;
     }
   }
-  const bool has_documents =
-      std::ranges::any_of(names, [](const std::string& name) { return name == "config.json"; });
-  if (!has_documents) {
-    return NoModel(path);
+  return FindOthers(names, content) ? Result<FolderContent>(content) : NoModel(path);
+}
+
+// megatron/training/checkpointing.py, get_checkpoint_name(); deepspeed/runtime/engine.py.
+std::string LatestFolder(std::string_view text) {
+  constexpr std::string_view kWhite = " \t\r\n";
+  const std::size_t first = std::min(text.find_first_not_of(kWhite), text.size());
+  text.remove_prefix(first);
+  text = text.substr(0, text.find_last_not_of(kWhite) + 1);
+  std::int64_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec == std::errc() && read.ptr == text.data() + text.size() && number >= 0) {
+    return fmt::format("iter_{:07}", number);
   }
-  return content;
+  const bool is_name = text.find('/') == std::string_view::npos && text != "." && StaysWithin(text);
+  return is_name ? std::string(text) : "";
 }
 
 bool ArePartsOfOne(const std::vector<std::string>& names) {

@@ -9,9 +9,12 @@
 
 #include "base/huge_pages.h"
 #include "base/try.h"
+#include "tensors/checkpoint_files.h"
+#include "tensors/deepspeed.h"
 #include "tensors/file_formats.h"
 #include "tensors/folder.h"
 #include "tensors/gguf_split.h"
+#include "tensors/open_distributed.h"
 #include "tensors/safetensors_index.h"
 
 namespace fourpiles {
@@ -20,12 +23,6 @@ namespace {
 constexpr std::string_view kPointer = "Git LFS pointer";
 constexpr std::string_view kMissing = "missing";
 constexpr std::int64_t kMostParts = 10'000;
-constexpr std::size_t kMostOpenFiles =
-    200;  // a process may have a thousand; later ones are opened again
-
-Finding Refusal(ErrorText text) {
-  return {.verdict = FileVerdict::kRefuse, .text = std::move(text)};
-}
 
 std::string FolderOf(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -34,48 +31,6 @@ std::string FolderOf(const std::string& path) {
 
 std::string NameOf(const std::string& path) {
   return std::filesystem::path(path).filename().string();
-}
-
-// Puts a file and its tensors into the checkpoint.
-void AddFile(Checkpoint& checkpoint, std::string name,
-             const std::shared_ptr<const ByteSource>& source) {
-  FileReading reading = ReadTensorFile(*source);
-  const auto number = static_cast<std::int32_t>(checkpoint.files.size());
-  const auto first_storage = static_cast<std::int32_t>(checkpoint.storages.size());
-  for (FileTensor& tensor : reading.tensors) {
-    tensor.file = number;
-    tensor.storage += tensor.storage < 0 ? 0 : first_storage;
-  }
-  for (TensorStorage& storage : reading.storages) {
-    storage.file = number;
-    checkpoint.storages.push_back(std::move(storage));
-  }
-  if (checkpoint.tensors.capacity() == 0) {
-    checkpoint.tensors = std::move(reading.tensors);
-  } else {
-    std::ranges::move(reading.tensors, std::back_inserter(checkpoint.tensors));
-  }
-  checkpoint.files.push_back({.name = std::move(name),
-                              .format = reading.format,
-                              .bytes = source->Size(),
-                              .metadata = std::move(reading.metadata),
-                              .facts = std::move(reading.facts),
-                              .findings = std::move(reading.findings),
-                              .source = source});
-}
-
-// A file that another one names.
-void AddFileOfFolder(Checkpoint& checkpoint, const std::string& folder, const std::string& name) {
-  Result<FileSource> source = FileSource::OpenWithin(folder, name);
-  if (source) {
-    AddFile(checkpoint, name, std::make_shared<FileSource>(*std::move(source)));
-  } else {
-    checkpoint.files.push_back({.name = name, .findings = {Refusal(source.error().text)}});
-  }
-  checkpoint.files.back().folder = folder;
-  if (checkpoint.files.size() > kMostOpenFiles) {
-    checkpoint.files.back().source.reset();
-  }
 }
 
 // The document of the folder, or null when there is none. One that cannot be read is a finding.
@@ -105,15 +60,6 @@ void ReadConfigs(Checkpoint& checkpoint, const std::string& folder, FileVerdict 
       checkpoint.configs.quantization = ReadDocument(folder, name, when_bad, checkpoint.findings);
     }
   }
-}
-
-// The file, opened again where it was closed; nullptr where it can no longer be opened.
-std::shared_ptr<const ByteSource> SourceOf(const CheckpointFile& file) {
-  if (file.source != nullptr || file.folder.empty()) {
-    return file.source;
-  }
-  Result<FileSource> source = FileSource::OpenWithin(file.folder, file.name);
-  return source ? std::make_shared<FileSource>(*std::move(source)) : nullptr;
 }
 
 // "size 123" of a Git LFS pointer.
@@ -184,7 +130,7 @@ Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
       missing.push_back(shard);
       checkpoint.files.push_back({.name = shard, .format = kMissing});
     } else {
-      AddFileOfFolder(checkpoint, folder, shard);
+      AddFileOfFolder(checkpoint, folder, shard, ReadTensorFile);
     }
   }
   TellMissing(missing, index.shards.size(), path, checkpoint);
@@ -221,8 +167,49 @@ void CheckParts(Checkpoint& checkpoint) {
   }
 }
 
+Checkpoint WithPath(Checkpoint checkpoint, const std::string& path) {
+  checkpoint.path = path;
+  return checkpoint;
+}
+
+// The checkpoint of trainers that write a folder, by what the folder has.
+Result<Checkpoint> OpenRanks(const std::string& path, const FolderContent& content) {
+  TRY(Checkpoint checkpoint,
+      content.is_distributed ? OpenDistributed(path) : OpenDeepSpeed(path, content.files));
+  return WithPath(std::move(checkpoint), path);
+}
+
+// The folder that a file like "latest" names, one step down from its own.
+Result<Checkpoint> OpenLatest(const std::string& path, const std::string& pointer) {
+  constexpr std::int64_t kLongest = 255;  // of a folder's name, and a line feed
+  TRY(const FileSource source, FileSource::OpenWithin(path, pointer));
+  TRY(const std::string text, ReadWholeFile(source, kLongest + 1));
+  const std::string name = LatestFolder(text);
+  const std::string folder = (std::filesystem::path(path) / name).string();
+  std::error_code error;
+  const bool is_there = !name.empty() && std::filesystem::symlink_status(folder, error).type() ==
+                                             std::filesystem::file_type::directory;
+  const Result<FolderContent> content =
+      is_there ? ModelFilesOf(folder) : Result<FolderContent>(FolderContent());
+  if (!content || !(content->is_distributed || content->is_deepspeed)) {
+    return BadInput({std::string(source.Name()),
+                     fmt::format("the name of the folder \"{}\"", name.empty() ? text : name),
+                     "expected one beside it with a checkpoint of several ranks",
+                     "name the folder that holds the checkpoint"});
+  }
+  TRY(Checkpoint checkpoint, OpenRanks(folder, *content));
+  checkpoint.facts.emplace_back("folder", name);
+  return WithPath(std::move(checkpoint), path);
+}
+
 Result<Checkpoint> OpenFolder(const std::string& path) {
   TRY(const FolderContent content, ModelFilesOf(path));
+  if (content.is_distributed || content.is_deepspeed) {
+    return OpenRanks(path, content);
+  }
+  if (!content.pointer.empty()) {
+    return OpenLatest(path, content.pointer);
+  }
   if (!content.index.empty()) {
     TRY(const FileSource source, FileSource::OpenWithin(path, content.index));
     Checkpoint checkpoint =
@@ -233,7 +220,7 @@ Result<Checkpoint> OpenFolder(const std::string& path) {
   }
   Checkpoint checkpoint = {.path = path};
   for (const std::string& file : content.files) {
-    AddFileOfFolder(checkpoint, path, file);
+    AddFileOfFolder(checkpoint, path, file, ReadTensorFile);
   }
   TellPointersTogether(checkpoint, path);
   if (content.is_split && VerdictOf(checkpoint) != FileVerdict::kRefuse) {
@@ -287,6 +274,10 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) {
     return OpenFolder(path);
   }
+  if (NameOf(path) == kDistributedMetadata) {
+    TRY(Checkpoint checkpoint, OpenDistributed(FolderOf(path)));
+    return WithPath(std::move(checkpoint), path);
+  }
   TRY(FileSource source, FileSource::Open(path));
   const FileFormat* format = FormatOf(source);
   if (path.ends_with(".json") && (format == nullptr || format->read == nullptr)) {
@@ -331,7 +322,8 @@ Result<Checkpoint> OpenWholeCheckpoint(const std::string& path) {
   }
   Checkpoint checkpoint = {.path = path};
   for (std::int64_t number = 1; number <= part->count; ++number) {
-    AddFileOfFolder(checkpoint, FolderOf(path), SplitFileName({part->stem, number, part->count}));
+    AddFileOfFolder(checkpoint, FolderOf(path), SplitFileName({part->stem, number, part->count}),
+                    ReadTensorFile);
   }
   if (VerdictOf(checkpoint) != FileVerdict::kRefuse) {
     CheckParts(checkpoint);
@@ -349,7 +341,8 @@ std::vector<Finding> AllFindings(const Checkpoint& checkpoint) {
 
 std::optional<std::string> TensorBytes(const Checkpoint& checkpoint, const FileTensor& tensor,
                                        std::int64_t limit) {
-  const bool is_plain = !tensor.packed && !tensor.big_endian && tensor.strides.empty();
+  const bool is_plain =
+      !tensor.packed && !tensor.big_endian && tensor.strides.empty() && tensor.pieces.empty();
   if (!is_plain || tensor.bytes < 0 || tensor.bytes > limit) {
     return std::nullopt;
   }

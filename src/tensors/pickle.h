@@ -121,9 +121,20 @@ struct PickleLimits {
 // as far as it goes, with its fault.
 Pickle ReadPickle(const ByteSource& source, std::int64_t begin, const PickleLimits& limits = {});
 
-// Whether a state dict may name it: what PyTorch's weights_only loads
-// (torch/_weights_only_unpickler.py) but for what can change tensors behind their checks. `name` as
-// of Pickle::Globals().
-bool IsKnownGlobal(std::string_view name);
+// What a pickle is for, which decides what it may name.
+enum class PickleUse {
+  kStateDict,  // what PyTorch's weights_only loads (torch/_weights_only_unpickler.py) but for what
+               // can change tensors behind their checks
+  kDistributed,  // and the plain classes in the .metadata of torch.distributed.checkpoint
+  kDeepSpeed,    // and those in the files of DeepSpeed's ranks
+};
+
+// Whether a pickle may name it, whatever it does with it. `name` as of Pickle::Globals().
+bool IsKnownGlobal(std::string_view name, PickleUse use = PickleUse::kStateDict);
+
+// What the pickle would import and has no use for, in the order of Globals(). `builtins.getattr`
+// has a use where all that the pickle does with it is to name members of the enums of that use, as
+// Python 3.11 writes them: getattr(MEM_FORMAT_ENCODING, "TORCH_CONTIGUOUS_FORMAT").
+std::vector<std::string_view> UnknownGlobals(const Pickle& pickle, PickleUse use);
 
 }  // namespace fourpiles

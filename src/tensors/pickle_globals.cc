@@ -113,6 +113,65 @@ constexpr std::array kElements = std::to_array<std::string_view>({
     "QUInt4x2", "QUInt8", "Short", "Typed", "Untyped",
 });
 
+// The classes of torch.distributed.checkpoint, of PyTorch 1.13 and of 2.0 to 2.9
+// (torch/distributed/checkpoint/metadata.py, filesystem.py), and what names the folder that it was
+// saved to. They are dataclasses: loading one sets its fields.
+constexpr std::array kDistributed = std::to_array<std::string_view>({
+    "pathlib.PosixPath",
+    "pathlib.WindowsPath",
+    "pathlib._local.PosixPath",
+    "pathlib._local.WindowsPath",
+    "torch.distributed._shard.checkpoint.filesystem._StorageInfo",
+    "torch.distributed._shard.checkpoint.metadata.BytesStorageMetadata",
+    "torch.distributed._shard.checkpoint.metadata.ChunkStorageMetadata",
+    "torch.distributed._shard.checkpoint.metadata.Metadata",
+    "torch.distributed._shard.checkpoint.metadata.MetadataIndex",
+    "torch.distributed._shard.checkpoint.metadata.TensorStorageMetadata",
+    "torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING",
+    "torch.distributed._shard.sharded_tensor.metadata.TensorProperties",
+    "torch.distributed.checkpoint.filesystem._StorageInfo",
+    "torch.distributed.checkpoint.metadata.BytesStorageMetadata",
+    "torch.distributed.checkpoint.metadata.ChunkStorageMetadata",
+    "torch.distributed.checkpoint.metadata.Metadata",
+    "torch.distributed.checkpoint.metadata.MetadataIndex",
+    "torch.distributed.checkpoint.metadata.StorageMeta",
+    "torch.distributed.checkpoint.metadata.TensorProperties",
+    "torch.distributed.checkpoint.metadata.TensorStorageMetadata",
+    "torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING",
+});
+
+// What DeepSpeed's state dicts of optimizers hold beside tensors (deepspeed/runtime/zero/
+// stage_1_and_2.py, state_dict()): an enum, a loss scale, where parameters lie in flat groups.
+constexpr std::array kDeepSpeed = std::to_array<std::string_view>({
+    "deepspeed.runtime.fp16.loss_scaler.DynamicLossScaler",
+    "deepspeed.runtime.fp16.loss_scaler.LossScaler",
+    "deepspeed.runtime.zero.config.ZeroStageEnum",
+    "deepspeed.utils.tensor_fragment.fragment_address",
+});
+
+// The enums whose members Python 3.11 pickles as getattr(enum, member).
+struct EnumMember {
+  std::string_view name = {};
+  std::string_view member = {};
+};
+constexpr std::string_view kGetAttribute = "builtins.getattr";
+constexpr std::string_view kOldFormat =
+    "torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING";
+constexpr std::string_view kFormat = "torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING";
+constexpr std::string_view kStage = "deepspeed.runtime.zero.config.ZeroStageEnum";
+constexpr std::array kMembers = std::to_array<EnumMember>({
+    {kOldFormat, "TORCH_CONTIGUOUS_FORMAT"},
+    {kOldFormat, "TORCH_CHANNELS_LAST"},
+    {kOldFormat, "TORCH_PRESERVE_FORMAT"},
+    {kFormat, "TORCH_CONTIGUOUS_FORMAT"},
+    {kFormat, "TORCH_CHANNELS_LAST"},
+    {kFormat, "TORCH_PRESERVE_FORMAT"},
+    {kStage, "disabled"},
+    {kStage, "optimizer_states"},
+    {kStage, "gradients"},
+    {kStage, "weights"},
+});
+
 template <class Names>
 bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -124,9 +183,65 @@ bool TakePrefix(std::string_view& name, std::string_view prefix) {
   return has;
 }
 
+bool IsGetAttribute(const Pickle& pickle, PickleRef value) {
+  return pickle.Kind(value) == PickleKind::kGlobal && pickle.Text(value) == kGetAttribute;
+}
+
+// Whether the call of getattr gives a member of an enum, which nothing is then done to.
+bool IsEnumMember(const Pickle& pickle, PickleRef call) {
+  const auto arguments = pickle.Items(pickle.Arguments(call));
+  if (arguments.size() != 2 || pickle.Kind(arguments[0]) != PickleKind::kGlobal ||
+      pickle.Kind(arguments[1]) != PickleKind::kText || pickle.State(call) != kNoValue ||
+      !pickle.Items(call).empty()) {
+    return false;
+  }
+  return std::any_of(kMembers.begin(), kMembers.end(), [&](const EnumMember& each) {
+    return each.name == pickle.Text(arguments[0]) && each.member == pickle.Text(arguments[1]);
+  });
+}
+
+// Whether getattr stands only where it gives members of enums: it is no argument and no item, and
+// nothing that a call gave is called.
+bool NamesEnumsAlone(const Pickle& pickle) {
+  for (PickleRef value = 0; value < pickle.ValueCount(); ++value) {
+    const auto items = pickle.Items(value);
+    const bool is_passed_on = IsGetAttribute(pickle, pickle.State(value)) ||
+                              std::any_of(items.begin(), items.end(), [&](PickleRef item) {
+                                return IsGetAttribute(pickle, item);
+                              });
+    const PickleRef callable = pickle.Callable(value);
+    const bool is_bad_call = pickle.Kind(callable) == PickleKind::kReduced ||
+                             (IsGetAttribute(pickle, callable) && !IsEnumMember(pickle, value));
+    if (is_passed_on || is_bad_call || IsGetAttribute(pickle, pickle.Root())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IsOfUse(std::string_view name, PickleUse use) {
+  return (use == PickleUse::kDistributed && Contains(kDistributed, name)) ||
+         (use == PickleUse::kDeepSpeed && Contains(kDeepSpeed, name));
+}
+
 }  // namespace
 
-bool IsKnownGlobal(std::string_view name) {
+std::vector<std::string_view> UnknownGlobals(const Pickle& pickle, PickleUse use) {
+  std::vector<std::string_view> unknown;
+  for (const std::string& name : pickle.Globals()) {
+    const bool is_getattr = name == kGetAttribute || name == "__builtin__.getattr";
+    const bool names_enums = is_getattr && use != PickleUse::kStateDict && NamesEnumsAlone(pickle);
+    if (!names_enums && !IsKnownGlobal(name, use)) {
+      unknown.emplace_back(name);
+    }
+  }
+  return unknown;
+}
+
+bool IsKnownGlobal(std::string_view name, PickleUse use) {
+  if (IsOfUse(name, use)) {
+    return true;
+  }
   if (TakePrefix(name, "__builtin__.")) {
     return Contains(kNames, "builtins." + std::string(name));
   }

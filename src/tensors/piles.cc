@@ -32,6 +32,7 @@ constexpr std::array kMoments = std::to_array<std::string_view>({
     "exp_avg_sq_row",
     "exp_inf",
     "grad_avg",
+    "master",
     "max_exp_avg_sq",
     "momentum_buffer",
     "mu",
@@ -261,6 +262,10 @@ class Weights {
   std::map<std::string_view, std::map<std::int64_t, Parameter>> parameters_ = {};
 };
 
+bool IsOfPyTorch(std::string_view format) {
+  return format.starts_with("torch") || format == "distcp";
+}
+
 }  // namespace
 
 std::string_view Name(TensorPile pile) {
@@ -297,19 +302,22 @@ std::vector<PiledTensor> TensorPilesOf(const std::vector<FileTensor>& tensors) {
   return piles;
 }
 
-std::vector<FileTensor> WeightsAlone(std::vector<FileTensor> tensors) {
+void KeepWeightsAlone(Checkpoint& checkpoint) {
+  std::vector<FileTensor>& tensors = checkpoint.tensors;
   const std::vector<PiledTensor> piles = TensorPilesOf(tensors);
   std::set<std::tuple<std::int32_t, std::int64_t, std::vector<std::int64_t>>> seen;
   std::vector<FileTensor> weights;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const FileTensor& tensor = tensors[i];
+    const CheckpointFile& file = checkpoint.files[static_cast<std::size_t>(tensor.file)];
     const bool is_weight =
         piles[i].pile == TensorPile::kWeights &&
-        seen.emplace(tensors[i].storage, tensors[i].offset, tensors[i].shape).second;
-    if (tensors[i].storage < 0 || is_weight) {
+        (tensor.storage < 0 || seen.emplace(tensor.storage, tensor.offset, tensor.shape).second);
+    if (is_weight || !IsOfPyTorch(file.format)) {
       weights.push_back(std::move(tensors[i]));
     }
   }
-  return weights;
+  tensors = std::move(weights);
 }
 
 }  // namespace fourpiles

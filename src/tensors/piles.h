@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tensors/checkpoint.h"
+#include "tensors/open_checkpoint.h"
 
 namespace fourpiles {
 
@@ -31,8 +31,8 @@ struct PiledTensor {
 // of that checkpoint is named at all.
 std::vector<PiledTensor> TensorPilesOf(const std::vector<FileTensor>& tensors);
 
-// Of a checkpoint of PyTorch the weights alone, tied ones once, under their first name. Tensors of
-// other files, which look at no storage, stay.
-std::vector<FileTensor> WeightsAlone(std::vector<FileTensor> tensors);
+// Leaves of files of PyTorch the weights alone, tied ones once, under their first name. Tensors of
+// other files stay.
+void KeepWeightsAlone(Checkpoint& checkpoint);
 
 }  // namespace fourpiles

@@ -89,11 +89,20 @@ TEST(Piles, PassOverBuffersAndTiedWeights) {
   EXPECT_EQ(piles[5].weight, 3);
 
   std::vector<std::string> names;
-  for (const FileTensor& tensor : WeightsAlone(tensors)) {
+  Checkpoint checkpoint = {.tensors = tensors};
+  checkpoint.files.push_back({.format = "torch-zip"});
+  KeepWeightsAlone(checkpoint);
+  for (const FileTensor& tensor : checkpoint.tensors) {
     names.push_back(tensor.name);
   }
   EXPECT_EQ(names, (std::vector<std::string>{"wte.weight", "bn.running_mean", "b.weight"}));
-  EXPECT_EQ(WeightsAlone({Tensor("a.grad"), Tensor("b")}).size(), 2U);  // of no storage
+  checkpoint.tensors = {Tensor("a.grad"), Tensor("b")};  // which look at no storage
+  KeepWeightsAlone(checkpoint);
+  EXPECT_EQ(checkpoint.tensors.size(), 1U);
+  checkpoint.tensors = {Tensor("a.grad"), Tensor("b")};
+  checkpoint.files.front().format = "safetensors";
+  KeepWeightsAlone(checkpoint);
+  EXPECT_EQ(checkpoint.tensors.size(), 2U);
 }
 
 TEST(Piles, FindAWeightByTheNameInItsState) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/keyed_hash.h"
+#include "base/try.h"
 #include "tensors/torch_tensors.h"
 #include "tensors/zip.h"
 
@@ -29,17 +30,35 @@ constexpr std::array kOtherArchives = std::to_array<OtherArchive>({
     {"model.weights.h5", "a Keras model"},
 });
 
+// The pickle of the checkpoint; nullptr: there is none. PyTorch takes the folder of the first
+// member (caffe2/serialize/inline_container.cc).
+const ZipMember* DataOf(const ZipDirectory& directory) {
+  if (directory.members.empty()) {
+    return nullptr;
+  }
+  const std::string& first = directory.members.front().name;
+  const std::string name = first.substr(0, first.find('/') + 1) + std::string(kPickle);
+  const auto of_first = std::ranges::find(directory.members, name, &ZipMember::name);
+  if (of_first != directory.members.end()) {
+    return &*of_first;
+  }
+  const auto found = std::ranges::find_if(directory.members, [](const ZipMember& member) {
+    return member.name == kPickle || member.name.ends_with("/" + std::string(kPickle));
+  });
+  return found == directory.members.end() ? nullptr : &*found;
+}
+
 class ZipCheckpoint {
  public:
-  ZipCheckpoint(const ByteSource& source, const ZipDirectory& directory)
-      : source_(source), directory_(directory), findings_(source.Name()) {
+  ZipCheckpoint(const ByteSource& source, const ZipDirectory& directory, PickleUse use)
+      : source_(source), directory_(directory), use_(use), findings_(source.Name()) {
     for (const ZipMember& member : directory.members) {
       members_.emplace(member.name, &member);
     }
   }
 
   FileReading Read() {
-    const ZipMember* data = FindData();
+    const ZipMember* data = DataOf(directory_);
     reading_.format = data == nullptr ? "zip" : "torch-zip";
     if (data != nullptr) {
       root_ = data->name.substr(0, data->name.size() - kPickle.size());
@@ -58,22 +77,6 @@ class ZipCheckpoint {
   }
 
  private:
-  // PyTorch takes the folder of the first member (caffe2/serialize/inline_container.cc).
-  const ZipMember* FindData() const {
-    if (directory_.members.empty()) {
-      return nullptr;
-    }
-    const std::string& first = directory_.members.front().name;
-    const std::string root = first.substr(0, first.find('/') + 1);
-    if (const ZipMember* data = Find(root + std::string(kPickle))) {
-      return data;
-    }
-    const auto found = std::ranges::find_if(directory_.members, [](const ZipMember& member) {
-      return member.name == kPickle || member.name.ends_with("/" + std::string(kPickle));
-    });
-    return found == directory_.members.end() ? nullptr : &*found;
-  }
-
   const ZipMember* Find(const std::string& name) const {
     const auto found = members_.find(name);
     return found == members_.end() ? nullptr : found->second;
@@ -104,7 +107,7 @@ class ZipCheckpoint {
     }
     const MemorySource bytes(std::string(data.name), std::as_bytes(std::span(*text)));
     const Pickle pickle = ReadPickle(bytes, 0);
-    TellGlobals(pickle, data.name, findings_, reading_);
+    TellGlobals(pickle, data.name, findings_, reading_, use_);
     if (const auto& fault = pickle.Fault()) {
       return findings_.Refuse(fmt::format("{}: byte {}", data.name, fault->byte), fault->found,
                               fault->expected);
@@ -218,6 +221,7 @@ class ZipCheckpoint {
 
   const ByteSource& source_;
   const ZipDirectory& directory_;
+  PickleUse use_;
   FileFindings findings_;
   FileReading reading_ = {};
   std::unordered_map<std::string, const ZipMember*, KeyedHash> members_ = {};
@@ -230,12 +234,27 @@ class ZipCheckpoint {
 }  // namespace
 
 FileReading ReadTorchZip(const ByteSource& source) {
+  return ReadTorchZipFor(source, PickleUse::kStateDict);
+}
+
+FileReading ReadTorchZipFor(const ByteSource& source, PickleUse use) {
   const Result<ZipDirectory> directory = ReadZip(source);
   if (!directory) {
     return {.format = "zip",
             .findings = {{.verdict = FileVerdict::kRefuse, .text = directory.error().text}}};
   }
-  return ZipCheckpoint(source, *directory).Read();
+  return ZipCheckpoint(source, *directory, use).Read();
+}
+
+Result<Pickle> ReadTorchPickle(const ByteSource& source) {
+  TRY(const ZipDirectory directory, ReadZip(source));
+  const ZipMember* data = DataOf(directory);
+  if (data == nullptr) {
+    return BadInput({std::string(source.Name()), "a zip archive without data.pkl",
+                     "expected a checkpoint of torch.save", ""});
+  }
+  TRY(const std::string text, ReadZipMember(source, *data, kMostPickleBytes));
+  return ReadPickle(MemorySource(std::string(data->name), std::as_bytes(std::span(text))), 0);
 }
 
 }  // namespace fourpiles

@@ -13,12 +13,20 @@
 
 #include "base/byte_source.h"
 #include "tensors/checkpoint.h"
+#include "tensors/pickle.h"
 
 namespace fourpiles {
 
 // A zip archive: a checkpoint of PyTorch, TorchScript, or any other, whose pickles are looked
 // through for what they would import.
 FileReading ReadTorchZip(const ByteSource& source);
+
+// The same of one whose pickle may name what that use needs.
+FileReading ReadTorchZipFor(const ByteSource& source, PickleUse use);
+
+// The pickle of a checkpoint in a zip archive, by itself. Errors (kInput): there is none, or it
+// cannot be unpacked. A broken one is given with its fault.
+Result<Pickle> ReadTorchPickle(const ByteSource& source);
 
 // A file that begins with a pickle: a checkpoint of the stream form, or pickles alone, which have
 // no tensors that could be told.

@@ -147,14 +147,10 @@ void PlaceTensors(const TorchContents& contents, const StoragePlaces& places,
 }
 
 void TellGlobals(const Pickle& pickle, std::string_view where, FileFindings& findings,
-                 FileReading& reading) {
-  std::vector<std::string_view> names;
-  for (const std::string& name : pickle.Globals()) {
-    // Classes of TorchScript are looked up in the archive, never imported.
-    if (!IsKnownGlobal(name) && !name.starts_with("__torch__.")) {
-      names.emplace_back(name);
-    }
-  }
+                 FileReading& reading, PickleUse use) {
+  std::vector<std::string_view> names = UnknownGlobals(pickle, use);
+  // Classes of TorchScript are looked up in the archive, never imported.
+  std::erase_if(names, [](std::string_view name) { return name.starts_with("__torch__."); });
   if (names.empty()) {
     return;
   }

@@ -10,6 +10,7 @@
 
 #include "base/ascii.h"
 #include "base/keyed_hash.h"
+#include "tensors/distributed.h"
 #include "tensors/torch.h"
 #include "tensors/torch_tensors.h"
 
@@ -167,24 +168,18 @@ void TellFault(const Pickle& pickle, bool is_first, FileFindings& findings,
                is_first ? "" : "a pickle ended before; a program may read on behind it");
 }
 
-// The .metadata of torch.distributed.checkpoint, whose tensors lie in slices of other files.
-bool IsDistributed(const Pickle& pickle) {
-  const std::string_view name =
-      pickle.Root() == kNoValue ? std::string_view() : pickle.CallableName(pickle.Root());
-  return name.starts_with("torch.distributed.") && name.ends_with(".metadata.Metadata");
-}
-
 FileReading ReadPickles(const ByteSource& source, Pickle pickle) {
   FileReading reading = {.format = "pickle"};
   FileFindings findings(source.Name());
-  if (IsDistributed(pickle)) {
-    findings.Refuse("", "a distributed checkpoint of PyTorch, which this version does not read",
-                    "expected one file of tensors",
-                    "torch.distributed.checkpoint.format_utils.dcp_to_torch_save makes one of it");
+  const PickleUse use = IsDistributed(pickle) ? PickleUse::kDistributed : PickleUse::kStateDict;
+  if (use == PickleUse::kDistributed) {
+    findings.Refuse("", "the metadata of a distributed checkpoint, whose tensors lie beside it",
+                    "expected a file of tensors",
+                    "call it .metadata, or give the folder in which it has that name");
   }
   std::int64_t count = 0;
   for (std::int64_t place = 0; true; pickle = ReadPickle(source, place)) {
-    TellGlobals(pickle, fmt::format("pickle from byte {}", place), findings, reading);
+    TellGlobals(pickle, fmt::format("pickle from byte {}", place), findings, reading, use);
     if (pickle.Fault()) {
       TellFault(pickle, count == 0, findings, reading);
       break;

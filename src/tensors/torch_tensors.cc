@@ -321,8 +321,8 @@ class ContentsReader {
     const StorageUse* use = arguments.size() < 4 ? nullptr : UseOf(arguments[0]);
     const bool is_good = use != nullptr && tensor.name.size() <= kLongestName &&
                          pickle_.Kind(arguments[1]) == Kind::kInteger &&
-                         ReadCounts(arguments[2], tensor.shape) &&
-                         ReadCounts(arguments[3], tensor.strides);
+                         ReadCounts(pickle_, arguments[2], tensor.shape) &&
+                         ReadCounts(pickle_, arguments[3], tensor.strides);
     tensor_bytes_ += sizeof tensor + tensor.name.size() + 16 * tensor.shape.size();
     if (!is_good) {
       tensor.name.resize(std::min(tensor.name.size(), kLongestName));
@@ -351,26 +351,6 @@ class ContentsReader {
     return found == uses_.end() || found->id != id ? nullptr : &*found;
   }
 
-  // A tuple, or torch.Size of one.
-  bool ReadCounts(PickleRef value, std::vector<std::int64_t>& counts) const {
-    if (pickle_.CallableName(value) == "torch.Size") {
-      const auto arguments = pickle_.Items(pickle_.Arguments(value));
-      value = arguments.empty() ? value : arguments.front();
-    }
-    const auto items = pickle_.Items(value);
-    const bool is_sequence =
-        pickle_.Kind(value) == Kind::kTuple || pickle_.Kind(value) == Kind::kList;
-    const bool is_good = is_sequence && items.size() <= kMostDimensions &&
-                         std::all_of(items.begin(), items.end(), [&](PickleRef item) {
-                           return pickle_.Kind(item) == Kind::kInteger;
-                         });
-    if (is_good) {
-      std::transform(items.begin(), items.end(), std::back_inserter(counts),
-                     [&](PickleRef item) { return pickle_.Integer(item); });
-    }
-    return is_good;
-  }
-
   const Pickle& pickle_;
   FileFindings& findings_;
   std::vector<bool> seen_;
@@ -383,6 +363,25 @@ class ContentsReader {
 };
 
 }  // namespace
+
+bool ReadCounts(const Pickle& pickle, PickleRef value, std::vector<std::int64_t>& counts) {
+  if (pickle.CallableName(value) == "torch.Size") {
+    const auto arguments = pickle.Items(pickle.Arguments(value));
+    value = arguments.empty() ? value : arguments.front();
+  }
+  const auto items = pickle.Items(value);
+  const bool is_sequence = pickle.Kind(value) == Kind::kTuple || pickle.Kind(value) == Kind::kList;
+  const bool is_good = is_sequence && items.size() <= kMostDimensions &&
+                       std::all_of(items.begin(), items.end(), [&](PickleRef item) {
+                         return pickle.Kind(item) == Kind::kInteger;
+                       });
+  if (is_good) {
+    counts.reserve(counts.size() + items.size());
+    std::transform(items.begin(), items.end(), std::back_inserter(counts),
+                   [&](PickleRef item) { return pickle.Integer(item); });
+  }
+  return is_good;
+}
 
 TorchContents TorchContentsOf(const Pickle& pickle, FileFindings& findings) {
   return ContentsReader(pickle, findings).Read();

@@ -83,6 +83,10 @@ void PlaceTensors(const TorchContents& contents, const StoragePlaces& places,
 // What a pickle would import beyond what a state dict needs: facts and a finding (report), and that
 // it is broken (refuse).
 void TellGlobals(const Pickle& pickle, std::string_view where, FileFindings& findings,
-                 FileReading& reading);
+                 FileReading& reading, PickleUse use = PickleUse::kStateDict);
+
+// The numbers of a torch.Size, a tuple or a list, behind those that `counts` has; false: it is none
+// of these, has more than kMostDimensions, or something else in it.
+bool ReadCounts(const Pickle& pickle, PickleRef value, std::vector<std::int64_t>& counts);
 
 }  // namespace fourpiles

@@ -166,10 +166,11 @@ TEST(Torch, SaysWhatIsWrong) {
       FirstFinding("\x80\x02}.\xff\xff"),
       "report: x.pt: byte 4 | the step 0xff | expected one of protocol 0 to 5 | a pickle ended "
       "before; a program may read on behind it");
-  EXPECT_EQ(FirstFinding("ctorch.distributed.checkpoint.metadata\nMetadata\n)\x81}b.", ".metadata"),
-            "refuse: .metadata | a distributed checkpoint of PyTorch, which this version does not "
-            "read | expected one file of tensors | "
-            "torch.distributed.checkpoint.format_utils.dcp_to_torch_save makes one of it");
+  EXPECT_EQ(
+      FirstFinding("ctorch.distributed.checkpoint.metadata\nMetadata\n)\x81}b.", ".metadata"),
+      "refuse: .metadata | the metadata of a distributed checkpoint, whose tensors lie beside "
+      "it | expected a file of tensors | call it .metadata, or give the folder in which it "
+      "has that name");
   EXPECT_EQ(FirstFinding("cos\nsystem\n(S'id'\ntR.", "x.pkl").substr(0, 60),
             "report: x.pkl: pickle from byte 0 | loading it would import ");
 }

@@ -1,0 +1,277 @@
+#include "tensors/deepspeed_join.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tensors/flat_vector.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr std::string_view kMaster = "master";
+constexpr std::size_t kMostPieces = 10'000'000;
+
+// A flat vector by its name: "exp_avg" of group 0.
+struct VectorName {
+  std::string_view kind = {};  // empty: the tensor is no flat vector
+  std::int64_t group = 0;
+};
+
+bool Take(std::string_view& text, std::string_view prefix) {
+  const bool has = text.starts_with(prefix);
+  text.remove_prefix(has ? prefix.size() : 0);
+  return has;
+}
+
+bool TakeNumber(std::string_view& text, std::int64_t& number) {
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc() || number < 0) {
+    return false;
+  }
+  text.remove_prefix(static_cast<std::size_t>(read.ptr - text.data()));
+  return true;
+}
+
+// The places that the versions of DeepSpeed have for them.
+VectorName ParseVectorName(std::string_view name) {
+  VectorName vector;
+  if (!Take(name, "optimizer_state_dict.")) {
+    return vector;
+  }
+  if (Take(name, "single_partition_of_fp32_groups.") || Take(name, "fp32_flat_groups.")) {
+    vector.kind = TakeNumber(name, vector.group) && name.empty() ? kMaster : "";
+    return vector;
+  }
+  if (!Take(name, "base_optimizer_state.") && !Take(name, "optimizer_state_dict.")) {
+    return vector;
+  }
+  Take(name, "state.");
+  const bool is_moment = TakeNumber(name, vector.group) && Take(name, ".") && !name.empty() &&
+                         name != "step" && name != kMaster &&
+                         name.find('.') == std::string_view::npos;
+  vector.kind = is_moment ? name : "";
+  return vector;
+}
+
+std::int64_t RoundedUp(std::int64_t number, std::int64_t step) {
+  return OrLargest(DivideRoundingUp(Checked(number), step) * step);
+}
+
+class Joiner {
+ public:
+  Joiner(const std::vector<FileTensor>& tensors, const std::vector<std::int32_t>& files,
+         const ZeroLayout& layout)
+      : tensors_(tensors), layout_(layout), ranks_(files.size()) {
+    std::unordered_map<std::int32_t, std::size_t> rank_of;
+    for (std::size_t rank = 0; rank < files.size(); ++rank) {
+      rank_of.emplace(files[rank], rank);
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const auto rank = rank_of.find(tensors[i].file);
+      const VectorName name = ParseVectorName(tensors[i].name);
+      if (rank != rank_of.end() && !name.kind.empty() && IsFlat(tensors[i])) {
+        kinds_[name.kind][name.group].emplace(rank->second, static_cast<std::int32_t>(i));
+      }
+    }
+  }
+
+  JoinedVectors Join() {
+    if (!kinds_.contains(kMaster)) {
+      joined_.faults.push_back({true, "no float32 vectors of the parameters",
+                                "expected single_partition_of_fp32_groups or fp32_flat_groups"});
+      return std::move(joined_);
+    }
+    if (!JoinKind(kMaster)) {
+      return std::move(joined_);
+    }
+    for (const auto& [kind, groups] : kinds_) {
+      if (kind != kMaster) {
+        JoinKind(kind);
+      }
+    }
+    return std::move(joined_);
+  }
+
+ private:
+  // The vectors of one group, by rank.
+  using Group = std::map<std::size_t, std::int32_t>;
+
+  static bool IsFlat(const FileTensor& tensor) {
+    return tensor.shape.size() == 1 && !tensor.packed && !tensor.big_endian &&
+           tensor.strides.empty() && tensor.type != nullptr && tensor.type->block_elements == 1 &&
+           tensor.type->block_bits % 8 == 0;
+  }
+
+  bool Fail(std::string_view kind, std::string found, std::string expected) {
+    joined_.faults.push_back({kind == kMaster, fmt::format("flat vectors \"{}\": {}", kind, found),
+                              std::move(expected)});
+    return false;
+  }
+
+  bool JoinKind(std::string_view kind) {
+    const std::map<std::int64_t, Group>& groups = kinds_[kind];
+    const FileTensor& first = At(groups.begin()->second.begin()->second);
+    for (const auto& [number, group] : groups) {
+      if (group.size() != ranks_) {
+        return Fail(kind, fmt::format("group {} of {} ranks", number, group.size()),
+                    fmt::format("expected it of all {}", ranks_));
+      }
+      for (const auto& [rank, index] : group) {
+        if (At(index).type != first.type) {
+          return Fail(kind, fmt::format("{} and {}", first.dtype, At(index).dtype),
+                      "expected one type");
+        }
+      }
+    }
+    std::vector<FileTensor> made;
+    const bool is_good = layout_.facts.stage == 3 ? JoinByParameter(kind, groups, made)
+                                                  : JoinByGroup(kind, groups, made);
+    if (is_good) {
+      std::ranges::move(made, std::back_inserter(joined_.tensors));
+      for (const auto& [number, group] : groups) {
+        for (const auto& [rank, index] : group) {
+          joined_.used.push_back(index);
+        }
+      }
+    }
+    return is_good;
+  }
+
+  // ZeRO 1 and 2: the ranks' vectors of a group, one behind the other, are its parameters, one
+  // behind the other. The last ones are padded so that the whole is a multiple of twice the number
+  // of ranks, or are not (stage_1_and_2.py, nccl_start_alignment_factor; zero_to_fp32.py,
+  // zero2_align). Two ranks with 11 elements have 6 each.
+  bool JoinByGroup(std::string_view kind, const std::map<std::int64_t, Group>& groups,
+                   std::vector<FileTensor>& made) {
+    const auto count = static_cast<std::int64_t>(layout_.groups.size());
+    if (static_cast<std::int64_t>(groups.size()) != count || groups.rbegin()->first != count - 1) {
+      return Fail(kind, fmt::format("{} groups", groups.size()),
+                  fmt::format("param_shapes has {}", count));
+    }
+    for (const auto& [number, group] : groups) {
+      FlatVector vector;
+      for (const auto& [rank, index] : group) {
+        vector.Add(At(index));
+      }
+      const auto& shapes = layout_.groups[static_cast<std::size_t>(number)];
+      Checked needed = 0;
+      for (const NamedShape& shape : shapes) {
+        needed = needed + shape.elements;
+      }
+      const auto step = static_cast<std::int64_t>(2 * ranks_);
+      if (!needed.ok() || vector.Elements() < needed.value() ||
+          RoundedUp(vector.Elements(), step) != RoundedUp(needed.value(), step)) {
+        return Fail(kind, fmt::format("group {} of {} elements", number, vector.Elements()),
+                    fmt::format("its parameters have {}", OrLargest(needed)));
+      }
+      std::int64_t begin = 0;
+      for (const NamedShape& shape : shapes) {
+        std::vector<TensorPiece> pieces;
+        vector.Cut({.begin = begin, .count = shape.elements}, ElementBytes(group), pieces);
+        begin += shape.elements;
+        if (!Make(kind, shape, At(group.begin()->second), std::move(pieces), made)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  // ZeRO 3: of every parameter each rank has as many elements, of which the last are padding; a
+  // rank's vectors, one behind the other, are its parts of all parameters (zero_to_fp32.py,
+  // zero3_partitioned_param_info). Of 5 elements two ranks have 3 each.
+  bool JoinByParameter(std::string_view kind, const std::map<std::int64_t, Group>& groups,
+                       std::vector<FileTensor>& made) {
+    std::vector<FlatVector> vectors(ranks_);
+    for (const auto& [number, group] : groups) {
+      for (const auto& [rank, index] : group) {
+        vectors[rank].Add(At(index));
+      }
+    }
+    const auto ranks = static_cast<std::int64_t>(ranks_);
+    Checked needed = 0;
+    for (const auto& shapes : layout_.groups) {
+      for (const NamedShape& shape : shapes) {
+        needed = needed + DivideRoundingUp(Checked(shape.elements), ranks);
+      }
+    }
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      if (!needed.ok() || vectors[rank].Elements() != needed.value()) {
+        return Fail(kind, fmt::format("{} elements of rank {}", vectors[rank].Elements(), rank),
+                    fmt::format("its parts of the parameters have {}", OrLargest(needed)));
+      }
+    }
+    const Group& first = groups.begin()->second;
+    std::int64_t begin = 0;
+    for (const auto& shapes : layout_.groups) {
+      for (const NamedShape& shape : shapes) {
+        const std::int64_t part = DivideRoundingUp(Checked(shape.elements), ranks).value();
+        std::vector<TensorPiece> pieces;
+        for (std::int64_t rank = 0; rank * part < shape.elements; ++rank) {
+          vectors[static_cast<std::size_t>(rank)].Cut(
+              {.begin = begin,
+               .count = std::min(part, shape.elements - rank * part),
+               .start = rank * part},
+              ElementBytes(first), pieces);
+        }
+        begin += part;
+        if (!Make(kind, shape, At(first.begin()->second), std::move(pieces), made)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  std::int64_t ElementBytes(const Group& group) const {
+    return At(group.begin()->second).type->block_bits / 8;
+  }
+
+  // A parameter, of the type of a vector. In one piece it is a plain tensor.
+  bool Make(std::string_view kind, const NamedShape& shape, const FileTensor& like,
+            std::vector<TensorPiece> pieces, std::vector<FileTensor>& made) {
+    pieces_ += pieces.size();
+    if (pieces_ > kMostPieces) {
+      return Fail(kind, fmt::format("more than {} pieces", kMostPieces), "expected fewer");
+    }
+    FileTensor tensor = {.name = fmt::format("optimizer.state.{}.{}", shape.name, kind),
+                         .dtype = like.dtype,
+                         .type = like.type,
+                         .shape = shape.shape,
+                         .elements = shape.elements,
+                         .bytes = shape.elements * (like.type->block_bits / 8),
+                         .offset = pieces.empty() ? like.offset : pieces.front().offset,
+                         .file = pieces.empty() ? like.file : pieces.front().file};
+    if (pieces.size() > 1) {
+      tensor.pieces = std::move(pieces);
+    }
+    made.push_back(std::move(tensor));
+    return true;
+  }
+
+  const FileTensor& At(std::int32_t index) const {
+    return tensors_[static_cast<std::size_t>(index)];
+  }
+
+  const std::vector<FileTensor>& tensors_;
+  const ZeroLayout& layout_;
+  std::size_t ranks_;
+  std::map<std::string_view, std::map<std::int64_t, Group>> kinds_ = {};
+  std::size_t pieces_ = 0;
+  JoinedVectors joined_ = {};
+};
+
+}  // namespace
+
+JoinedVectors JoinFlatVectors(const std::vector<FileTensor>& tensors,
+                              const std::vector<std::int32_t>& files, const ZeroLayout& layout) {
+  return Joiner(tensors, files, layout).Join();
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,140 @@
+#include "tensors/open_distributed.h"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "base/testing.h"
+#include "tensors/pieces_testing.h"
+#include "tensors/test_cases.h"
+
+// The folders of tests/data/cases/dcp: what they hold is said in make.py, which had PyTorch write
+// them.
+
+namespace fourpiles {
+namespace {
+
+std::string FolderOfCase(std::string_view name) {
+  return CasePath("dcp/") + std::string(name);
+}
+
+Checkpoint Open(std::string_view name) {
+  Result<Checkpoint> checkpoint = OpenCheckpoint(FolderOfCase(name));
+  EXPECT_TRUE(checkpoint.has_value()) << name;
+  return checkpoint ? *std::move(checkpoint) : Checkpoint();
+}
+
+std::vector<float> Numbers(int count) {
+  std::vector<float> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
+  return numbers;
+}
+
+// The first finding of the worst verdict, without the folder.
+std::string WorstFinding(std::string_view name) {
+  const Checkpoint checkpoint = Open(name);
+  const FileVerdict worst = VerdictOf(checkpoint);
+  for (const Finding& finding : AllFindings(checkpoint)) {
+    if (finding.verdict == worst) {
+      std::string line = ErrorLine(Error{.text = finding.text});
+      const std::string folder = FolderOfCase(name);
+      if (const std::size_t place = line.find(folder); place != std::string::npos) {
+        line.erase(place, folder.size());
+      }
+      return std::string(Name(worst)) + ": " + line;
+    }
+  }
+  return std::string(Name(worst));
+}
+
+TEST(OpenDistributed, JoinsTheChunksOfTwoRanks) {
+  const Checkpoint checkpoint = Open("two_ranks");
+  EXPECT_EQ(VerdictOf(checkpoint), FileVerdict::kAccept);
+  ASSERT_EQ(checkpoint.tensors.size(), 3U);
+  const FileTensor& weight = TensorNamed(checkpoint, "model.weight");
+  EXPECT_EQ(weight.dtype, "F32");
+  EXPECT_EQ(weight.shape, (std::vector<std::int64_t>{5, 4}));
+  EXPECT_EQ(weight.bytes, 80);
+  ASSERT_EQ(weight.pieces.size(), 2U);
+  EXPECT_EQ(checkpoint.files[static_cast<std::size_t>(weight.pieces[1].file)].name, "__1_0.distcp");
+  EXPECT_EQ(weight.pieces[1].start, (std::vector<std::int64_t>{3, 0}));
+  EXPECT_EQ(weight.pieces[1].shape, (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(FloatsOf(checkpoint, weight), Numbers(20));
+  const FileTensor& bias = TensorNamed(checkpoint, "model.bias");
+  EXPECT_EQ(bias.dtype, "BF16");
+  EXPECT_TRUE(bias.pieces.empty());
+  EXPECT_EQ(TensorNamed(checkpoint, "model.scalar").bytes, 8);
+  const CheckpointFile& metadata = checkpoint.files.front();
+  ASSERT_EQ(metadata.metadata.size(), 1U);
+  EXPECT_EQ(metadata.metadata[0].key, "model.step");
+  EXPECT_EQ(*metadata.metadata[0].value.AsInteger(), 7);
+}
+
+TEST(OpenDistributed, TakesTheNameOfTheMetadataToo) {
+  const Checkpoint checkpoint = Open("alone/.metadata");
+  EXPECT_EQ(VerdictOf(checkpoint), FileVerdict::kAccept);
+  ASSERT_EQ(checkpoint.tensors.size(), 3U);
+  EXPECT_EQ(TensorNamed(checkpoint, "w").bytes, 12);
+  EXPECT_EQ(TensorNamed(checkpoint, "empty").shape, (std::vector<std::int64_t>{0, 4}));
+  EXPECT_TRUE(checkpoint.files.front().metadata[0].value.IsNull());  // a dict
+}
+
+TEST(OpenDistributed, ReadsTheClassesOfPyTorch2AndAGridOfChunks) {
+  const Checkpoint checkpoint = Open("grid");
+  EXPECT_EQ(VerdictOf(checkpoint), FileVerdict::kAccept);
+  const FileTensor& weight = TensorNamed(checkpoint, "model.w");
+  EXPECT_EQ(weight.pieces.size(), 4U);
+  EXPECT_EQ(FloatsOf(checkpoint, weight), Numbers(12));
+}
+
+TEST(OpenDistributed, KeepsStridesAndTellsWhatObjectsImport) {
+  const Checkpoint checkpoint = Open("objects");
+  const FileTensor& tensor = TensorNamed(checkpoint, "t");
+  EXPECT_EQ(tensor.strides, (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(FloatsOf(checkpoint, tensor), (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  std::string objects;
+  for (const MetadataEntry& entry : checkpoint.files.front().metadata) {
+    objects += entry.key + "=" + WriteJson(entry.value);
+  }
+  EXPECT_EQ(objects, "text=\"a\"\nreal=0.5\nyes=true\nevil=null\n");
+  const std::string finding = WorstFinding("objects");
+  EXPECT_NE(finding.find("loading it would import posix.system"), std::string::npos) << finding;
+  EXPECT_EQ(finding.substr(0, 7), "report:");
+}
+
+TEST(OpenDistributed, SaysWhatIsWrong) {
+  EXPECT_EQ(WorstFinding("chunk_outside"),
+            "refuse: /.metadata: tensor \"model.w\" | a chunk from [2, 0] of shape [2, 2] | "
+            "expected it within [3, 2] | ");
+  EXPECT_EQ(WorstFinding("chunks_overlap"),
+            "refuse: /.metadata: storage_data | two places for one chunk | expected one | ");
+  EXPECT_EQ(WorstFinding("offset_past_eof"),
+            "refuse: /__0_0.distcp: \"model.w\" | bytes 1000000 to 1000606 | the file has 1212 | "
+            "the file may have been cut short; fetch it again");
+  EXPECT_EQ(WorstFinding("path_escapes"),
+            "refuse:  | the file name \"../../../etc/passwd\" | expected a name within the folder "
+            "| ");
+  EXPECT_EQ(WorstFinding("gap"),
+            "refuse: /.metadata: tensor \"model.w\" | chunks of 11 elements, the tensor has 12 | "
+            "expected each element in one chunk | ");
+  EXPECT_EQ(WorstFinding("other_type"),
+            "refuse: /__0_0.distcp: chunk of \"model.w\" | F16 of shape [2, 1] | .metadata says "
+            "F32 of shape [2, 1] | ");
+  EXPECT_EQ(WorstFinding("other_shape"),
+            "refuse: /__0_0.distcp: chunk of \"model.w\" | F32 of shape [1, 2] | .metadata says "
+            "F32 of shape [2, 1] | ");
+  EXPECT_EQ(WorstFinding("zstd"),
+            "refuse: /.metadata: tensor \"model.w\" | bytes that were written through zstd | this "
+            "version reads what torch.save writes | save the checkpoint without extensions of the "
+            "stream");
+  EXPECT_EQ(WorstFinding("safetensors"),
+            "refuse: /__0_0.distcp: chunk of \"model.w\" | a chunk in safetensors | this version "
+            "reads what torch.save writes | ");
+  EXPECT_EQ(WorstFinding("getattr"),
+            "report: /.metadata | loading it would import builtins.getattr | a state dict needs "
+            "none of these | do not load it unless you trust who made it; nothing of it was run "
+            "here");
+}
+
+}  // namespace
+}  // namespace fourpiles
