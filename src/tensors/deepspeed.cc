@@ -204,13 +204,11 @@ class DeepSpeedFolder {
     for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
       const FileTensor& tensor = checkpoint_.tensors[i];
       const std::string_view name = tensor.name;
-      const bool is_of_module = layout.facts.stage == 3 && name.starts_with(kModule);
-      if (is_of_module && copies.contains(tensor.file)) {
-        is_gone[i] = true;
-      } else if (is_of_module && tensor.elements == 0 &&
-                 parameters.contains(name.substr(kModule.size()))) {
-        is_gone[i] = true;
-      }
+      const bool is_copy = copies.contains(tensor.file);
+      const bool is_empty = tensor.elements == 0 &&
+                            parameters.contains(name.substr(std::min(name.size(), kModule.size())));
+      is_gone[i] = is_gone[i] ||
+                   (layout.facts.stage == 3 && name.starts_with(kModule) && (is_copy || is_empty));
     }
     std::vector<FileTensor> kept;
     kept.reserve(checkpoint_.tensors.size() + joined.tensors.size());

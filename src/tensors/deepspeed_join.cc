@@ -15,7 +15,7 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kMaster = "master";
-constexpr std::size_t kMostPieces = 10'000'000;
+constexpr std::size_t kMostBytes = std::size_t{2} << 30U;  // of names, shapes and pieces
 
 // A flat vector by its name: "exp_avg" of group 0.
 struct VectorName {
@@ -170,12 +170,13 @@ class Joiner {
         return Fail(kind, fmt::format("group {} of {} elements", number, vector.Elements()),
                     fmt::format("its parameters have {}", OrLargest(needed)));
       }
+      const FileTensor& first = At(group.begin()->second);
       std::int64_t begin = 0;
       for (const NamedShape& shape : shapes) {
         std::vector<TensorPiece> pieces;
-        vector.Cut({.begin = begin, .count = shape.elements}, ElementBytes(group), pieces);
+        vector.Cut({.begin = begin, .count = shape.elements}, ElementBytes(first), pieces);
         begin += shape.elements;
-        if (!Make(kind, shape, At(group.begin()->second), std::move(pieces), made)) {
+        if (!Make(kind, shape, first, std::move(pieces), made)) {
           return false;
         }
       }
@@ -194,58 +195,75 @@ class Joiner {
         vectors[rank].Add(At(index));
       }
     }
-    const auto ranks = static_cast<std::int64_t>(ranks_);
-    Checked needed = 0;
-    for (const auto& shapes : layout_.groups) {
-      for (const NamedShape& shape : shapes) {
-        needed = needed + DivideRoundingUp(Checked(shape.elements), ranks);
-      }
-    }
+    const Checked needed = PartsOfAll();
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       if (!needed.ok() || vectors[rank].Elements() != needed.value()) {
         return Fail(kind, fmt::format("{} elements of rank {}", vectors[rank].Elements(), rank),
                     fmt::format("its parts of the parameters have {}", OrLargest(needed)));
       }
     }
-    const Group& first = groups.begin()->second;
+    const FileTensor& first = At(groups.begin()->second.begin()->second);
     std::int64_t begin = 0;
     for (const auto& shapes : layout_.groups) {
       for (const NamedShape& shape : shapes) {
-        const std::int64_t part = DivideRoundingUp(Checked(shape.elements), ranks).value();
-        std::vector<TensorPiece> pieces;
-        for (std::int64_t rank = 0; rank * part < shape.elements; ++rank) {
-          vectors[static_cast<std::size_t>(rank)].Cut(
-              {.begin = begin,
-               .count = std::min(part, shape.elements - rank * part),
-               .start = rank * part},
-              ElementBytes(first), pieces);
-        }
-        begin += part;
-        if (!Make(kind, shape, At(first.begin()->second), std::move(pieces), made)) {
+        if (!Make(kind, shape, first, PartsOf(shape, vectors, {begin, ElementBytes(first)}),
+                  made)) {
           return false;
         }
+        begin += PartOf(shape);
       }
     }
     return true;
   }
 
-  std::int64_t ElementBytes(const Group& group) const {
-    return At(group.begin()->second).type->block_bits / 8;
+  // The elements of a parameter that each rank has.
+  std::int64_t PartOf(const NamedShape& shape) const {
+    return DivideRoundingUp(Checked(shape.elements), static_cast<std::int64_t>(ranks_)).value();
   }
+  Checked PartsOfAll() const {
+    Checked parts = 0;
+    for (const auto& shapes : layout_.groups) {
+      for (const NamedShape& shape : shapes) {
+        parts = parts + PartOf(shape);
+      }
+    }
+    return parts;
+  }
+  // Each begins at the same place of its rank's vector.
+  struct PartPlace {
+    std::int64_t begin = 0;
+    std::int64_t element_bytes = 0;
+  };
+  std::vector<TensorPiece> PartsOf(const NamedShape& shape, const std::vector<FlatVector>& vectors,
+                                   const PartPlace& place) const {
+    const std::int64_t part = PartOf(shape);
+    std::vector<TensorPiece> pieces;
+    for (std::int64_t start = 0; start < shape.elements; start += part) {
+      vectors[static_cast<std::size_t>(start / part)].Cut(
+          {.begin = place.begin, .count = std::min(part, shape.elements - start), .start = start},
+          place.element_bytes, pieces);
+    }
+    return pieces;
+  }
+
+  static std::int64_t ElementBytes(const FileTensor& tensor) { return tensor.type->block_bits / 8; }
 
   // A parameter, of the type of a vector. In one piece it is a plain tensor.
   bool Make(std::string_view kind, const NamedShape& shape, const FileTensor& like,
             std::vector<TensorPiece> pieces, std::vector<FileTensor>& made) {
-    pieces_ += pieces.size();
-    if (pieces_ > kMostPieces) {
-      return Fail(kind, fmt::format("more than {} pieces", kMostPieces), "expected fewer");
+    constexpr std::size_t kPiece = sizeof(TensorPiece) + 64;  // with its two numbers
+    bytes_ +=
+        sizeof(FileTensor) + shape.name.size() + 8 * shape.shape.size() + kPiece * pieces.size();
+    if (bytes_ > kMostBytes) {
+      return Fail(kind, fmt::format("names and pieces of more than {} bytes", kMostBytes),
+                  "expected fewer");
     }
     FileTensor tensor = {.name = fmt::format("optimizer.state.{}.{}", shape.name, kind),
                          .dtype = like.dtype,
                          .type = like.type,
                          .shape = shape.shape,
                          .elements = shape.elements,
-                         .bytes = shape.elements * (like.type->block_bits / 8),
+                         .bytes = shape.elements * (ElementBytes(like)),
                          .offset = pieces.empty() ? like.offset : pieces.front().offset,
                          .file = pieces.empty() ? like.file : pieces.front().file};
     if (pieces.size() > 1) {
@@ -263,7 +281,7 @@ class Joiner {
   const ZeroLayout& layout_;
   std::size_t ranks_;
   std::map<std::string_view, std::map<std::int64_t, Group>> kinds_ = {};
-  std::size_t pieces_ = 0;
+  std::size_t bytes_ = 0;
   JoinedVectors joined_ = {};
 };
 

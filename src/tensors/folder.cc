@@ -113,6 +113,19 @@ bool Has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::binary_search(names, name);
 }
 
+std::vector<std::string> SafetensorsOrGguf(const std::vector<std::string>& names) {
+  std::vector<std::string> files = WithEnding(names, ".safetensors");
+  if (std::ranges::count(files, "model.safetensors") != 0) {
+    return {"model.safetensors"};
+  }
+  if (files.empty()) {
+    files = WithEnding(names, ".gguf");
+    // The projector of a model that sees images stands beside it.
+    std::erase_if(files, [](const std::string& name) { return name.starts_with("mmproj"); });
+  }
+  return files;
+}
+
 // What trainers on many devices write: each rank its own files. Whether the folder has it.
 bool FindTrainers(const std::vector<std::string>& names, FolderContent& content) {
   content.is_distributed = Has(names, ".metadata") && !WithEnding(names, ".distcp").empty();
@@ -144,16 +157,7 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
   if (!content.index.empty()) {
     return content;
   }
-  content.files = WithEnding(names, ".safetensors");
-  if (std::ranges::count(content.files, "model.safetensors") != 0) {
-    content.files = {"model.safetensors"};
-  }
-  if (content.files.empty()) {
-    content.files = WithEnding(names, ".gguf");
-    // The projector of a model that sees images stands beside it.
-    std::erase_if(content.files,
-                  [](const std::string& name) { return name.starts_with("mmproj"); });
-  }
+  content.files = SafetensorsOrGguf(names);
   content.is_split = !content.files.empty() && ParseSplitName(content.files.front()).has_value();
   if (!content.files.empty()) {
     return ArePartsOfOne(content.files) ? Result<FolderContent>(content)

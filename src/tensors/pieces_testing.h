@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "base/byte_source.h"
+#include "base/testing.h"
 #include "tensors/open_checkpoint.h"
 
 namespace fourpiles {
