@@ -14,6 +14,7 @@
 
 #include "base/byte_source.h"
 #include "base/try.h"
+#include "tensors/deepspeed_ranks.h"
 #include "tensors/gguf_split.h"
 
 namespace fourpiles {
@@ -131,9 +132,8 @@ bool FindTrainers(const std::vector<std::string>& names, FolderContent& content)
   content.is_distributed = Has(names, ".metadata") && !WithEnding(names, ".distcp").empty();
   if (!content.is_distributed) {
     content.files = WithEnding(names, "_states.pt");
-    content.is_deepspeed = std::ranges::any_of(content.files, [](const std::string& name) {
-      return name.ends_with("_model_states.pt") || name.ends_with("_optim_states.pt");
-    });
+    content.is_deepspeed = std::ranges::any_of(
+        content.files, [](const std::string& name) { return ParseRankName(name).has_value(); });
   }
   return content.is_distributed || content.is_deepspeed;
 }

@@ -1,10 +1,13 @@
 #include "tensors/open_distributed.h"
 
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "base/testing.h"
+#include "tensors/folder.h"
 #include "tensors/pieces_testing.h"
 #include "tensors/test_cases.h"
 
@@ -13,6 +16,8 @@
 
 namespace fourpiles {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string FolderOfCase(std::string_view name) {
   return CasePath("dcp/") + std::string(name);
@@ -85,6 +90,33 @@ TEST(OpenDistributed, ReadsTheClassesOfPyTorch2AndAGridOfChunks) {
   const FileTensor& weight = TensorNamed(checkpoint, "model.w");
   EXPECT_EQ(weight.pieces.size(), 4U);
   EXPECT_EQ(FloatsOf(checkpoint, weight), Numbers(12));
+}
+
+// The layout of Megatron-LM: a file names the iteration, and that its folder.
+TEST(OpenDistributed, FollowsTheNumberOfTheLatestIteration) {
+  const fs::path folder = fs::path(testing::TempDir()) / "fourpiles_megatron";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  std::ofstream(folder / "latest_checkpointed_iteration.txt") << "7";
+  fs::copy(FolderOfCase("grid"), folder / "iter_0000007");
+  std::ofstream(folder / "iter_0000007/metadata.json")
+      << R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1})";
+  const auto checkpoint = OpenCheckpoint(folder.string());
+  ASSERT_TRUE(checkpoint.has_value());
+  EXPECT_EQ(VerdictOf(*checkpoint), FileVerdict::kAccept);
+  EXPECT_EQ(checkpoint->tensors.size(), 1U);
+  EXPECT_EQ(checkpoint->path, folder.string());
+  fs::remove_all(folder);
+}
+
+TEST(OpenDistributed, ReadsTheNameOfTheLatestFolder) {
+  EXPECT_EQ(LatestFolder("global_step500\n"), "global_step500");
+  EXPECT_EQ(LatestFolder(" 12 "), "iter_0000012");
+  EXPECT_EQ(LatestFolder("12345678"), "iter_12345678");
+  EXPECT_EQ(LatestFolder("release"), "release");
+  for (const char* text : {"", " \n", ".", "..", "a/b", "/a", "../a", "a\\b"}) {
+    EXPECT_EQ(LatestFolder(text), "") << text;
+  }
 }
 
 TEST(OpenDistributed, KeepsStridesAndTellsWhatObjectsImport) {

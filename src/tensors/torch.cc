@@ -145,12 +145,12 @@ class ZipCheckpoint {
 
   // An archive without tensors that are read here is no reason to say that it has none.
   void NameOtherArchive() {
-    for (const auto& [ending, name] : kOtherArchives) {
+    for (const OtherArchive& other : kOtherArchives) {
       const auto is_telling = [&](const ZipMember& member) {
-        return member.name.ends_with(ending);
+        return member.name.ends_with(other.ending);
       };
       if (std::ranges::any_of(directory_.members, is_telling)) {
-        findings_.Refuse("", fmt::format("{}, which this version does not read", name),
+        findings_.Refuse("", fmt::format("{}, which this version does not read", other.name),
                          "expected a checkpoint of torch.save");
         return;
       }
