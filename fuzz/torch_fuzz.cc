@@ -8,6 +8,7 @@
 
 #include "base/byte_source.h"
 #include "base/check.h"
+#include "tensors/deepspeed_join.h"
 #include "tensors/inventory.h"
 #include "tensors/piles.h"
 #include "tensors/quantised.h"
@@ -30,12 +31,37 @@ void CheckTensor(const FileTensor& tensor, const FileReading& reading, std::int6
   }
 }
 
+// A file that is a model's and its optimizer's as DeepSpeed writes them, as if of one rank: each
+// parameter that is made of the flat vectors is whole, and lies within the file.
+void JoinOneRank(const ByteSource& source, const FileReading& reading) {
+  const auto facts = ReadZeroFacts(source);
+  const auto shapes = ReadParameterShapes(source);
+  if (!facts || !shapes) {
+    return;
+  }
+  const JoinedVectors joined =
+      JoinFlatVectors(reading.tensors, {0}, {.facts = *facts, .groups = *shapes});
+  for (const FileTensor& tensor : joined.tensors) {
+    Checked bytes = tensor.pieces.empty() ? Checked(tensor.bytes) : Checked(0);
+    CHECK(ElementsOf(tensor.shape).value() == tensor.elements);
+    CHECK(tensor.elements == 0 || tensor.offset < source.Size());
+    for (const TensorPiece& piece : tensor.pieces) {
+      CHECK(piece.offset >= 0 && piece.offset + piece.bytes <= source.Size());
+      bytes = bytes + piece.bytes;
+    }
+    CHECK(bytes.value() == tensor.bytes);
+  }
+}
+
 void Read(std::span<const std::byte> bytes) {
   const MemorySource source("x", bytes);
   const bool is_zip = bytes.size() > 1 && bytes[0] == std::byte{'P'};
   const FileReading reading = is_zip ? ReadTorchZip(source) : ReadPickleFile(source);
   for (const FileTensor& tensor : reading.tensors) {
     CheckTensor(tensor, reading, source.Size());
+  }
+  if (is_zip) {
+    JoinOneRank(source, reading);
   }
   const std::vector<PiledTensor> piles = TensorPilesOf(reading.tensors);
   for (const PiledTensor& pile : piles) {

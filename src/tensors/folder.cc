@@ -149,6 +149,21 @@ bool FindOthers(const std::vector<std::string>& names, FolderContent& content) {
   return content.is_distributed || !content.pointer.empty() || Has(names, "config.json");
 }
 
+// The first file of another kind; none where there is none.
+Result<std::vector<std::string>> OtherFile(const std::string& path,
+                                           const std::vector<std::string>& names) {
+  for (const std::string_view ending : kOtherEndings) {
+    const std::vector<std::string> others = WithEnding(names, ending);
+    if (others.size() > 1 && ending.starts_with(".np")) {
+      return SeveralModels(path, others);
+    }
+    if (!others.empty()) {
+      return {{Has(others, kPyTorchModel) ? std::string(kPyTorchModel) : others.front()}};
+    }
+  }
+  return std::vector<std::string>();
+}
+
 }  // namespace
 
 Result<FolderContent> ModelFilesOf(const std::string& path) {
@@ -171,16 +186,9 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
   if (!content.index.empty()) {
     return content;
   }
-  for (const std::string_view ending : kOtherEndings) {
-    const std::vector<std::string> others = WithEnding(names, ending);
-    if (others.size() > 1 && ending.starts_with(".np")) {
-      return SeveralModels(path, others);
-    }
-    if (!others.empty()) {
-      const bool is_usual = std::ranges::count(others, kPyTorchModel) != 0;
-      content.files = {is_usual ? std::string(kPyTorchModel) : others.front()};
-      return content;
-    }
+  TRY(content.files, OtherFile(path, names));
+  if (!content.files.empty()) {
+    return content;
   }
   return FindOthers(names, content) ? Result<FolderContent>(content) : NoModel(path);
 }

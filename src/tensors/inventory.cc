@@ -96,6 +96,20 @@ std::vector<bool> ChosenTensors(const Checkpoint& checkpoint, const StoredWeight
   return chosen;
 }
 
+// A tensor in several places counts once, for the file of its first piece; its elements and bytes
+// for the files in which they lie.
+void AddToFiles(const FileTensor& tensor, std::int64_t parameters, Inventory& inventory) {
+  TensorTotal first = {.tensors = 1, .parameters = parameters, .bytes = tensor.bytes};
+  for (const TensorPiece& piece : tensor.pieces) {
+    const std::int64_t elements = parameters == 0 ? 0 : ElementsOf(piece.shape).value();
+    inventory.files[static_cast<std::size_t>(piece.file)].total.Add(
+        {.parameters = elements, .bytes = piece.bytes});
+    first.parameters = 0;
+    first.bytes = 0;
+  }
+  inventory.files[static_cast<std::size_t>(tensor.file)].total.Add(first);
+}
+
 void AddUp(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory& inventory) {
   for (const CheckpointFile& file : checkpoint.files) {
     inventory.files.push_back({.name = file.name});
@@ -103,8 +117,7 @@ void AddUp(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory
   for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
     const FileTensor& tensor = checkpoint.tensors[i];
     if (inventory.chosen[i]) {
-      inventory.files[static_cast<std::size_t>(tensor.file)].total.Add(
-          {.tensors = 1, .parameters = weights.tensors[i].parameters, .bytes = tensor.bytes});
+      AddToFiles(tensor, weights.tensors[i].parameters, inventory);
     }
   }
   for (const InventoryRow& row : inventory.rows) {
