@@ -49,6 +49,25 @@ Json::Array PiecesJson(const FileTensor& tensor, const Checkpoint& checkpoint) {
   return pieces;
 }
 
+// How the elements lie, where it is not plainly.
+void AddPlace(const FileTensor& tensor, const Checkpoint& checkpoint, Json::Object& json) {
+  if (tensor.big_endian) {
+    json.emplace_back("big_endian", true);
+  }
+  if (tensor.packed) {
+    json.emplace_back("packed", true);
+  }
+  if (!tensor.strides.empty()) {
+    json.emplace_back("strides", ShapeJson(tensor.strides));
+  }
+  if (tensor.storage >= 0) {
+    json.emplace_back("storage", tensor.storage);
+  }
+  if (!tensor.pieces.empty()) {
+    json.emplace_back("pieces", PiecesJson(tensor, checkpoint));
+  }
+}
+
 Json::Array TensorsJson(const Inspection& inspection) {
   const auto& [checkpoint, weights, inventory] = inspection;
   Json::Array tensors;
@@ -69,21 +88,7 @@ Json::Array TensorsJson(const Inspection& inspection) {
         {"elements", tensor.elements},
         {"offset", tensor.offset},
     };
-    if (tensor.big_endian) {
-      json.emplace_back("big_endian", true);
-    }
-    if (tensor.packed) {
-      json.emplace_back("packed", true);
-    }
-    if (!tensor.strides.empty()) {
-      json.emplace_back("strides", ShapeJson(tensor.strides));
-    }
-    if (tensor.storage >= 0) {
-      json.emplace_back("storage", tensor.storage);
-    }
-    if (!tensor.pieces.empty()) {
-      json.emplace_back("pieces", PiecesJson(tensor, checkpoint));
-    }
+    AddPlace(tensor, checkpoint, json);
     if (meaning.weight >= 0) {
       json.emplace_back("role", RoleWord(meaning.role));
       json.emplace_back("weight", weights.weights[static_cast<std::size_t>(meaning.weight)].name);

@@ -46,6 +46,32 @@ std::string Plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", PrintGrouped(count), noun, count == 1 ? "" : "s");
 }
 
+// Of what several ranks have saved: "4 chunks, 1 object", "ZeRO 2, 2 data ranks, folder
+// global_step2".
+void AddRankWords(const Json::Object& facts, std::vector<std::string>& words) {
+  for (const auto& [key, value] : facts) {
+    if (key == "chunks" || key == "objects") {
+      words.push_back(Plural(*value.AsInteger(), key.substr(0, key.size() - 1)));
+    } else if (key == "zero_stage") {
+      words.push_back(fmt::format("ZeRO {}", *value.AsInteger()));
+    } else if (key == "data_ranks") {
+      words.push_back(Plural(*value.AsInteger(), "data rank"));
+    } else if (key == "folder") {
+      words.push_back("folder " + Shown(*value.AsString(), kLongestName));
+    }
+  }
+}
+
+// "13 storages of 221 bytes", of a file of PyTorch.
+void AddStorageWords(const Json::Object& facts, std::vector<std::string>& words) {
+  const auto storages = std::ranges::find(facts, "storages", &Json::Member::first);
+  const auto bytes = std::ranges::find(facts, "storage_bytes", &Json::Member::first);
+  if (storages != facts.end() && bytes != facts.end()) {
+    words.push_back(fmt::format("{} of {} bytes", Plural(*storages->second.AsInteger(), "storage"),
+                                PrintGrouped(*bytes->second.AsInteger())));
+  }
+}
+
 // "llama, GGUF version 3, little-endian, 35 keys, vocabulary 128,256"
 std::string FactsLine(const Checkpoint& checkpoint) {
   const Json::Object& facts =
@@ -69,25 +95,11 @@ std::string FactsLine(const Checkpoint& checkpoint) {
       words.push_back(fmt::format("{} {}", word, PrintGrouped(*number->AsInteger())));
     }
   }
-  for (const auto& [key, word] : {std::pair("chunks", "chunk"), {"objects", "object"}}) {
-    if (const Json* number = fact(key); number != nullptr) {
-      words.push_back(Plural(*number->AsInteger(), word));
-    }
+  if (checkpoint.files.size() == 1) {
+    AddStorageWords(facts, words);
   }
-  if (const Json* storages = fact("storages"), *bytes = fact("storage_bytes");
-      storages != nullptr && bytes != nullptr && checkpoint.files.size() == 1) {
-    words.push_back(fmt::format("{} of {} bytes", Plural(*storages->AsInteger(), "storage"),
-                                PrintGrouped(*bytes->AsInteger())));
-  }
-  for (const auto& [key, value] : checkpoint.facts) {
-    if (key == "zero_stage") {
-      words.push_back(fmt::format("ZeRO {}", *value.AsInteger()));
-    } else if (key == "data_ranks") {
-      words.push_back(Plural(*value.AsInteger(), "data rank"));
-    } else if (key == "folder") {
-      words.push_back("folder " + Shown(*value.AsString(), kLongestName));
-    }
-  }
+  AddRankWords(facts, words);
+  AddRankWords(checkpoint.facts, words);
   const Json::Object declared = QuantisationFactsOf(checkpoint.configs);
   for (const auto& [key, value] : declared) {
     words.push_back(fmt::format(

@@ -32,6 +32,7 @@ Checkpoint Open(const std::string& path) {
 
 std::vector<float> From(int first, int count) {
   std::vector<float> numbers;
+  numbers.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     numbers.push_back(static_cast<float>(first + i));
   }

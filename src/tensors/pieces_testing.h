@@ -64,14 +64,14 @@ inline std::vector<float> FloatsOf(const Checkpoint& checkpoint, const FileTenso
 
 // The one of that name; fails the test when there is none.
 inline const FileTensor& TensorNamed(const Checkpoint& checkpoint, std::string_view name) {
-  static const FileTensor kNone;
+  static const FileTensor none;
   for (const FileTensor& tensor : checkpoint.tensors) {
     if (tensor.name == name) {
       return tensor;
     }
   }
   ADD_FAILURE() << "no tensor " << name;
-  return kNone;
+  return none;
 }
 
 }  // namespace fourpiles

@@ -42,7 +42,7 @@ TEST(Tiling, SaysWhatIsWrong) {
 TEST(Tiling, AgreesWithCounting) {
   const std::vector<std::int64_t> shape = {2, 3};
   std::vector<TensorBox> all;
-  for (std::int64_t code = 0; code < 3 * 4 * 3 * 4; ++code) {
+  for (std::int64_t code = 0; code < 144; ++code) {
     const TensorBox box = {.start = {code % 3, code / 3 % 4},
                            .shape = {code / 12 % 3, code / 36 % 4}};
     if (LiesWithin(box, shape)) {
