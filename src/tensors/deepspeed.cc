@@ -98,15 +98,16 @@ class DeepSpeedFolder {
                     "fetch the files …_model_states.pt");
     }
     const auto source = SourceOf(checkpoint_.files[static_cast<std::size_t>(rank.model)]);
-    const auto shapes = source == nullptr
-                            ? Result<std::vector<std::vector<NamedShape>>>(BadInput(
-                                  {folder_, "a file that is gone", "expected it to stay", ""}))
-                            : ReadParameterShapes(*source);
-    if (!shapes) {
-      checkpoint_.findings.push_back(Refusal(shapes.error().text));
+    if (source == nullptr) {
+      return Refuse(number, "a file that is gone", "expected it to stay");
+    }
+    const auto shapes = ReadParameterShapes(*source);
+    const auto frozen = ReadFrozenShapes(*source);
+    if (!shapes || !frozen) {
+      checkpoint_.findings.push_back(Refusal((shapes ? frozen.error() : shapes.error()).text));
       return;
     }
-    JoinVectors(number, rank, {.facts = *facts, .groups = *shapes});
+    JoinVectors(number, rank, {.facts = *facts, .groups = *shapes}, *frozen);
   }
 
   // What all ranks agree on. Nothing: they do not, or some are missing, which is a finding.
@@ -155,13 +156,21 @@ class DeepSpeedFolder {
     return false;
   }
 
-  void JoinVectors(std::int64_t number, const ModelRank& rank, const ZeroLayout& layout) {
+  static std::vector<std::int32_t> FilesOf(const std::map<std::int64_t, std::int32_t>& ranks) {
     std::vector<std::int32_t> files;
-    files.reserve(rank.optimizers.size());
-    for (const auto& [data_rank, file] : rank.optimizers) {
+    files.reserve(ranks.size());
+    for (const auto& [data_rank, file] : ranks) {
       files.push_back(file);
     }
-    JoinedVectors joined = JoinFlatVectors(checkpoint_.tensors, files, layout);
+    return files;
+  }
+
+  void JoinVectors(std::int64_t number, const ModelRank& rank, const ZeroLayout& layout,
+                   const std::vector<NamedShape>& frozen) {
+    JoinedVectors joined = JoinFlatVectors(checkpoint_.tensors, FilesOf(rank.optimizers), layout);
+    if (layout.facts.stage == 3 && !frozen.empty()) {
+      Append(FrozenOf(rank, layout.facts.ranks, frozen), joined);
+    }
     for (const JoinFault& fault : joined.faults) {
       if (fault.is_master) {
         return Refuse(number, fault.found, fault.expected);
@@ -186,15 +195,36 @@ class DeepSpeedFolder {
     }
   }
 
+  // Ranks are numbered from 0 on, so that their number and the last one say that all are there.
+  JoinedVectors FrozenOf(const ModelRank& rank, std::int64_t ranks,
+                         const std::vector<NamedShape>& frozen) const {
+    const auto count = static_cast<std::int64_t>(rank.models.size());
+    if (count != ranks || rank.models.begin()->first != 0 ||
+        rank.models.rbegin()->first != ranks - 1) {
+      return {.faults = {{.found = fmt::format("frozen parameters of {} ranks", count),
+                          .expected = fmt::format("expected those of all {}", ranks)}}};
+    }
+    return JoinFragments(checkpoint_.tensors, FilesOf(rank.models), frozen);
+  }
+
+  static void Append(JoinedVectors more, JoinedVectors& joined) {
+    std::ranges::move(more.tensors, std::back_inserter(joined.tensors));
+    std::ranges::move(more.faults, std::back_inserter(joined.faults));
+    joined.used.insert(joined.used.end(), more.used.begin(), more.used.end());
+  }
+
   // Takes out the flat vectors that were joined; and with ZeRO 3 the empty tensors that stand for
   // parameters, and the buffers that every rank has again.
   void Replace(const JoinedVectors& joined, const ZeroLayout& layout,
                const std::set<std::int32_t>& copies) {
     constexpr std::string_view kModule = "module.";
-    std::set<std::string_view> parameters;
+    std::set<std::string> parameters;
+    for (const FileTensor& tensor : joined.tensors) {
+      parameters.insert(tensor.name);  // "module.NAME" of a frozen one
+    }
     for (const auto& group : layout.groups) {
       for (const NamedShape& shape : group) {
-        parameters.insert(shape.name);
+        parameters.insert(std::string(kModule) + shape.name);
       }
     }
     std::vector<bool> is_gone(checkpoint_.tensors.size());
@@ -203,12 +233,10 @@ class DeepSpeedFolder {
     }
     for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
       const FileTensor& tensor = checkpoint_.tensors[i];
-      const std::string_view name = tensor.name;
       const bool is_copy = copies.contains(tensor.file);
-      const bool is_empty = tensor.elements == 0 &&
-                            parameters.contains(name.substr(std::min(name.size(), kModule.size())));
-      is_gone[i] = is_gone[i] ||
-                   (layout.facts.stage == 3 && name.starts_with(kModule) && (is_copy || is_empty));
+      const bool is_empty = tensor.elements == 0 && parameters.contains(tensor.name);
+      is_gone[i] = is_gone[i] || (layout.facts.stage == 3 && tensor.name.starts_with(kModule) &&
+                                  (is_copy || is_empty));
     }
     std::vector<FileTensor> kept;
     kept.reserve(checkpoint_.tensors.size() + joined.tensors.size());

@@ -63,15 +63,66 @@ std::int64_t RoundedUp(std::int64_t number, std::int64_t step) {
   return OrLargest(DivideRoundingUp(Checked(number), step) * step);
 }
 
+bool IsFlat(const FileTensor& tensor) {
+  return tensor.shape.size() == 1 && !tensor.packed && !tensor.big_endian &&
+         tensor.strides.empty() && tensor.type != nullptr && tensor.type->block_elements == 1 &&
+         tensor.type->block_bits % 8 == 0;
+}
+
+std::int64_t ElementBytes(const FileTensor& tensor) {
+  return tensor.type->block_bits / 8;
+}
+
+// A parameter of the type of a vector. In one piece it is a plain tensor.
+FileTensor Whole(std::string name, const NamedShape& shape, const FileTensor& like,
+                 std::vector<TensorPiece> pieces) {
+  FileTensor tensor = {.name = std::move(name),
+                       .dtype = like.dtype,
+                       .type = like.type,
+                       .shape = shape.shape,
+                       .elements = shape.elements,
+                       .bytes = shape.elements * ElementBytes(like),
+                       .offset = pieces.empty() ? like.offset : pieces.front().offset,
+                       .file = pieces.empty() ? like.file : pieces.front().file};
+  if (pieces.size() > 1) {
+    tensor.pieces = std::move(pieces);
+  }
+  return tensor;
+}
+
+// By the order of the files.
+std::unordered_map<std::int32_t, std::size_t> RanksOf(const std::vector<std::int32_t>& files) {
+  std::unordered_map<std::int32_t, std::size_t> rank_of;
+  for (std::size_t rank = 0; rank < files.size(); ++rank) {
+    rank_of.emplace(files[rank], rank);
+  }
+  return rank_of;
+}
+
+// What each rank has of one vector or parameter, as indices of the tensors.
+using ByRank = std::map<std::size_t, std::int32_t>;
+
+// By the name of the parameter.
+std::map<std::string_view, ByRank> FragmentsOf(const std::vector<FileTensor>& tensors,
+                                               const std::vector<std::int32_t>& files) {
+  const auto rank_of = RanksOf(files);
+  std::map<std::string_view, ByRank> fragments;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    std::string_view name = tensors[i].name;
+    const auto rank = rank_of.find(tensors[i].file);
+    if (rank != rank_of.end() && Take(name, "frozen_param_fragments.") && IsFlat(tensors[i])) {
+      fragments[name].emplace(rank->second, static_cast<std::int32_t>(i));
+    }
+  }
+  return fragments;
+}
+
 class Joiner {
  public:
   Joiner(const std::vector<FileTensor>& tensors, const std::vector<std::int32_t>& files,
          const ZeroLayout& layout)
       : tensors_(tensors), layout_(layout), ranks_(files.size()) {
-    std::unordered_map<std::int32_t, std::size_t> rank_of;
-    for (std::size_t rank = 0; rank < files.size(); ++rank) {
-      rank_of.emplace(files[rank], rank);
-    }
+    const auto rank_of = RanksOf(files);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const auto rank = rank_of.find(tensors[i].file);
       const VectorName name = ParseVectorName(tensors[i].name);
@@ -99,14 +150,7 @@ class Joiner {
   }
 
  private:
-  // The vectors of one group, by rank.
-  using Group = std::map<std::size_t, std::int32_t>;
-
-  static bool IsFlat(const FileTensor& tensor) {
-    return tensor.shape.size() == 1 && !tensor.packed && !tensor.big_endian &&
-           tensor.strides.empty() && tensor.type != nullptr && tensor.type->block_elements == 1 &&
-           tensor.type->block_bits % 8 == 0;
-  }
+  using Group = ByRank;
 
   bool Fail(std::string_view kind, std::string found, std::string expected) {
     joined_.faults.push_back({kind == kMaster, fmt::format("flat vectors \"{}\": {}", kind, found),
@@ -246,9 +290,7 @@ class Joiner {
     return pieces;
   }
 
-  static std::int64_t ElementBytes(const FileTensor& tensor) { return tensor.type->block_bits / 8; }
-
-  // A parameter, of the type of a vector. In one piece it is a plain tensor.
+  // False: there are too many.
   bool Make(std::string_view kind, const NamedShape& shape, const FileTensor& like,
             std::vector<TensorPiece> pieces, std::vector<FileTensor>& made) {
     constexpr std::size_t kPiece = sizeof(TensorPiece) + 64;  // with its two numbers
@@ -258,18 +300,8 @@ class Joiner {
       return Fail(kind, fmt::format("names and pieces of more than {} bytes", kMostBytes),
                   "expected fewer");
     }
-    FileTensor tensor = {.name = fmt::format("optimizer.state.{}.{}", shape.name, kind),
-                         .dtype = like.dtype,
-                         .type = like.type,
-                         .shape = shape.shape,
-                         .elements = shape.elements,
-                         .bytes = shape.elements * (ElementBytes(like)),
-                         .offset = pieces.empty() ? like.offset : pieces.front().offset,
-                         .file = pieces.empty() ? like.file : pieces.front().file};
-    if (pieces.size() > 1) {
-      tensor.pieces = std::move(pieces);
-    }
-    made.push_back(std::move(tensor));
+    made.push_back(Whole(fmt::format("optimizer.state.{}.{}", shape.name, kind), shape, like,
+                         std::move(pieces)));
     return true;
   }
 
@@ -290,6 +322,43 @@ class Joiner {
 JoinedVectors JoinFlatVectors(const std::vector<FileTensor>& tensors,
                               const std::vector<std::int32_t>& files, const ZeroLayout& layout) {
   return Joiner(tensors, files, layout).Join();
+}
+
+JoinedVectors JoinFragments(const std::vector<FileTensor>& tensors,
+                            const std::vector<std::int32_t>& files,
+                            const std::vector<NamedShape>& shapes) {
+  constexpr std::size_t kMostFaults = 20;
+  auto fragments = FragmentsOf(tensors, files);
+  JoinedVectors joined;
+  for (const NamedShape& shape : shapes) {
+    if (joined.faults.size() == kMostFaults) {
+      break;
+    }
+    FlatVector vector;
+    const auto ranks = std::exchange(fragments[shape.name], {});  // each is of one parameter
+    bool is_alike = ranks.size() == files.size();
+    for (const auto& [rank, index] : ranks) {
+      const FileTensor& fragment = tensors[static_cast<std::size_t>(index)];
+      is_alike = is_alike &&
+                 fragment.type == tensors[static_cast<std::size_t>(ranks.begin()->second)].type;
+      vector.Add(fragment);
+    }
+    if (!is_alike || vector.Elements() < shape.elements) {
+      joined.faults.push_back(
+          {.found = fmt::format("fragments of \"{}\": {} elements in {} files", shape.name,
+                                vector.Elements(), ranks.size()),
+           .expected = fmt::format("expected {} in {}", shape.elements, files.size())});
+      continue;
+    }
+    const FileTensor& first = tensors[static_cast<std::size_t>(ranks.begin()->second)];
+    std::vector<TensorPiece> pieces;
+    vector.Cut({.count = shape.elements}, ElementBytes(first), pieces);
+    joined.tensors.push_back(Whole("module." + shape.name, shape, first, std::move(pieces)));
+    for (const auto& [rank, index] : ranks) {
+      joined.used.push_back(index);
+    }
+  }
+  return joined;
 }
 
 }  // namespace fourpiles

@@ -34,4 +34,10 @@ struct JoinedVectors {
 JoinedVectors JoinFlatVectors(const std::vector<FileTensor>& tensors,
                               const std::vector<std::int32_t>& files, const ZeroLayout& layout);
 
+// The frozen parameters of ZeRO 3, which no optimizer has: each rank's file of the model has a
+// fragment of each, "frozen_param_fragments.NAME". They become "module.NAME".
+JoinedVectors JoinFragments(const std::vector<FileTensor>& tensors,
+                            const std::vector<std::int32_t>& files,
+                            const std::vector<NamedShape>& shapes);
+
 }  // namespace fourpiles

@@ -171,4 +171,13 @@ Result<std::vector<std::vector<NamedShape>>> ReadParameterShapes(const ByteSourc
   return groups;
 }
 
+Result<std::vector<NamedShape>> ReadFrozenShapes(const ByteSource& source) {
+  TRY(const Pickle pickle, ReadTorchPickle(source));
+  const PickleRef shapes = FieldOf(pickle, pickle.Root(), "frozen_param_shapes", kMostKeys);
+  if (pickle.Kind(shapes) == PickleKind::kNone) {
+    return std::vector<NamedShape>();
+  }
+  return ShapeReader(source, pickle).Read(shapes);
+}
+
 }  // namespace fourpiles

@@ -41,4 +41,7 @@ Result<ZeroFacts> ReadZeroFacts(const ByteSource& source);
 // the same.
 Result<std::vector<std::vector<NamedShape>>> ReadParameterShapes(const ByteSource& source);
 
+// Those of the frozen parameters; none where there are none. Errors (kInput): the same.
+Result<std::vector<NamedShape>> ReadFrozenShapes(const ByteSource& source);
+
 }  // namespace fourpiles

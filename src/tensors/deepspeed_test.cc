@@ -90,7 +90,11 @@ TEST(DeepSpeed, CutsTheVectorsOfZero3) {
   ASSERT_EQ(bias.pieces.size(), 3U);  // 2, 2 and 1 of its 5 elements
   EXPECT_EQ(bias.pieces[2].start, (std::vector<std::int64_t>{4}));
   EXPECT_EQ(bias.pieces[2].shape, (std::vector<std::int64_t>{1}));
-  EXPECT_EQ(checkpoint.tensors.size(), 13U);  // the buffer once, no empty parameters
+  const FileTensor& frozen = TensorNamed(checkpoint, "module.frozen");
+  EXPECT_EQ(frozen.shape, (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(frozen.pieces.size(), 2U);  // the third rank has padding
+  EXPECT_EQ(FloatsOf(checkpoint, frozen), From(500, 4));
+  EXPECT_EQ(checkpoint.tensors.size(), 14U);  // the buffer once, no empty parameters
 }
 
 // A copy of a folder, without or with other files.
@@ -131,6 +135,12 @@ TEST_F(DeepSpeedCopy, NamesTheRankThatIsMissing) {
   // The vectors are listed as they are.
   const Checkpoint checkpoint = Open(folder_.string());
   TensorNamed(checkpoint, "optimizer_state_dict.fp32_flat_groups.0");
+}
+
+TEST_F(DeepSpeedCopy, NamesFragmentsThatAreMissing) {
+  Copy("zero3");
+  fs::remove(folder_ / "zero_pp_rank_1_mp_rank_00_model_states.pt");
+  EXPECT_EQ(Finding(), ": mp_rank_00 | frozen parameters of 2 ranks | expected those of all 3 | ");
 }
 
 TEST_F(DeepSpeedCopy, TellsRanksOfTwoCheckpoints) {

@@ -66,8 +66,12 @@ def stage3(folder, world):
     for rank in range(world):
         module = OrderedDict((n, torch.zeros(0, dtype=torch.bfloat16)) for g in GROUPS for n in g)
         module['buffer'] = torch.ones(2)
+        module['frozen'] = torch.zeros(0, dtype=torch.bfloat16)
+        fragment = tensor([[500, 501], [502, 503], [-1, -1]][rank])  # of 2 x 2, for three ranks
         save(folder, f'zero_pp_rank_{rank}_mp_rank_00_model_states.pt', {'module': module,
-             'buffer_names': ['buffer'], 'param_shapes': shapes(), 'shared_params': {}, 'ds_version': '0.14.0'})
+             'buffer_names': ['buffer'], 'param_shapes': shapes(), 'shared_params': {}, 'ds_version': '0.14.0',
+             'frozen_param_shapes': OrderedDict(frozen=torch.Size((2, 2))),
+             'frozen_param_fragments': OrderedDict(frozen=fragment)})
         def part(group, more):
             values = []
             for name, shape in group.items():
