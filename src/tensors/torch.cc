@@ -115,7 +115,7 @@ class ZipCheckpoint {
                     "expected its end", "another program may read on there");
     }
     is_read_ = true;
-    const TorchContents contents = TorchContentsOf(pickle, findings_);
+    const TorchContents contents = TorchContentsOf(pickle, TorchForm::kZip, findings_);
     PlaceTensors(contents, {PlacesOf(contents), is_big_endian_}, findings_, reading_);
   }
 
@@ -142,12 +142,12 @@ class ZipCheckpoint {
 
   // An archive without tensors that are read here is no reason to say that it has none.
   void NameOtherArchive() {
-    for (const auto& [ending, name] : kOtherArchives) {
+    for (const OtherArchive& other : kOtherArchives) {
       const auto is_telling = [&](const ZipMember& member) {
-        return member.name.ends_with(ending);
+        return member.name.ends_with(other.ending);
       };
       if (std::ranges::any_of(directory_.members, is_telling)) {
-        findings_.Refuse("", fmt::format("{}, which this version does not read", name),
+        findings_.Refuse("", fmt::format("{}, which this version does not read", other.name),
                          "expected a checkpoint of torch.save");
         return;
       }

@@ -185,6 +185,16 @@ TEST(Torch, ReadsObjectsInPlaceOfDicts) {
             "accept");
 }
 
+// torch.save(module) kept the source of each class beside it: ('module', class, file, source).
+TEST(Torch, ReadsWholeModulesOfTheStreamForm) {
+  const std::string bytes =
+      "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.}.(U\x06modulecnet\n"
+      "Net\nU\x06net.pyU\x06sourcetQ)\x81}U\x08_buffers}sb.].";
+  EXPECT_EQ(FirstFinding(bytes).substr(0, 51),
+            "report: x.pt: object | loading it would import net.");
+  EXPECT_EQ(FirstFinding(bytes).find("persistent"), std::string::npos);
+}
+
 // A folder given by a variable of the environment; empty: there is none.
 std::string FolderOf(const char* variable) {
   const char* folder = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): before any thread
