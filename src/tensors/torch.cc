@@ -32,17 +32,14 @@ constexpr std::array kOtherArchives = std::to_array<OtherArchive>({
 class ZipCheckpoint {
  public:
   ZipCheckpoint(const ByteSource& source, const ZipDirectory& directory)
-      : source_(source), directory_(directory), findings_(source.Name()) {
-    for (const ZipMember& member : directory.members) {
-      members_.emplace(member.name, &member);
-    }
-  }
+      : source_(source), directory_(directory), findings_(source.Name()) {}
 
   FileReading Read() {
     const ZipMember* data = FindData();
     reading_.format = data == nullptr ? "zip" : "torch-zip";
     if (data != nullptr) {
       root_ = data->name.substr(0, data->name.size() - kPickle.size());
+      NameMembers();
       ReadWords();
       ReadData(*data);
       CheckMembers();
@@ -64,17 +61,24 @@ class ZipCheckpoint {
       return nullptr;
     }
     const std::string& first = directory_.members.front().name;
-    const std::string root = first.substr(0, first.find('/') + 1);
-    if (const ZipMember* data = Find(root + std::string(kPickle))) {
-      return data;
-    }
-    const auto found = std::ranges::find_if(directory_.members, [](const ZipMember& member) {
+    const std::string data = first.substr(0, first.find('/') + 1) + std::string(kPickle);
+    const auto found = std::ranges::find(directory_.members, data, &ZipMember::name);
+    const auto any = [](const ZipMember& member) {
       return member.name == kPickle || member.name.ends_with("/" + std::string(kPickle));
-    });
-    return found == directory_.members.end() ? nullptr : &*found;
+    };
+    const auto place =
+        found == directory_.members.end() ? std::ranges::find_if(directory_.members, any) : found;
+    return place == directory_.members.end() ? nullptr : &*place;
   }
 
-  const ZipMember* Find(const std::string& name) const {
+  void NameMembers() {
+    members_.reserve(directory_.members.size());
+    for (const ZipMember& member : directory_.members) {
+      members_.emplace(member.name, &member);
+    }
+  }
+
+  const ZipMember* Find(std::string_view name) const {
     const auto found = members_.find(name);
     return found == members_.end() ? nullptr : found->second;
   }
@@ -220,8 +224,9 @@ class ZipCheckpoint {
   const ZipDirectory& directory_;
   FileFindings findings_;
   FileReading reading_ = {};
-  std::unordered_map<std::string, const ZipMember*, KeyedHash> members_ = {};
-  std::unordered_map<std::string, bool, KeyedHash> used_ = {};
+  // By names, which lie in the directory.
+  std::unordered_map<std::string_view, const ZipMember*, KeyedHash> members_ = {};
+  std::unordered_map<std::string_view, bool, KeyedHash> used_ = {};
   std::string root_ = {};  // "archive/"
   bool is_big_endian_ = false;
   bool is_read_ = false;  // the pickle is whole

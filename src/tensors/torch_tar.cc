@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "base/nearby_source.h"
 #include "tensors/tar.h"
 #include "tensors/torch.h"
 #include "tensors/torch_tensors.h"
@@ -401,7 +402,8 @@ class TarCheckpoint {
 
 }  // namespace
 
-FileReading ReadTorchTar(const ByteSource& source) {
+FileReading ReadTorchTar(const ByteSource& file) {
+  const NearbySource source(file);  // its pickles are small
   const Result<TarDirectory> directory = ReadTar(source);
   if (!directory) {
     return {.format = "tar",
