@@ -47,7 +47,7 @@ std::string Plural(std::int64_t count, std::string_view noun) {
 }
 
 // "llama, GGUF version 3, little-endian, 35 keys, vocabulary 128,256"
-std::string FactsLine(const Checkpoint& checkpoint) {
+std::string FactsLine(const Checkpoint& checkpoint, const Inventory& inventory) {
   const Json::Object& facts =
       checkpoint.files.empty() ? checkpoint.facts : checkpoint.files.front().facts;
   const auto fact = [&](std::string_view key) -> const Json* {
@@ -69,10 +69,12 @@ std::string FactsLine(const Checkpoint& checkpoint) {
       words.push_back(fmt::format("{} {}", word, PrintGrouped(*number->AsInteger())));
     }
   }
-  if (const Json* storages = fact("storages"), *bytes = fact("storage_bytes");
-      storages != nullptr && bytes != nullptr) {
-    words.push_back(fmt::format("{} of {} bytes", Plural(*storages->AsInteger(), "storage"),
-                                PrintGrouped(*bytes->AsInteger())));
+  if (inventory.storages > 0) {
+    words.push_back(Plural(inventory.storages, "storage"));
+    words.push_back(Plural(inventory.unique_storage_bytes, "unique storage byte"));
+  }
+  if (inventory.unique_storage_bytes != inventory.total.bytes) {
+    words.push_back(fmt::format("{} tensor by tensor", PrintGrouped(inventory.total.bytes)));
   }
   const Json::Object declared = QuantisationFactsOf(checkpoint.configs);
   for (const auto& [key, value] : declared) {
@@ -94,7 +96,7 @@ std::string HeadLine(const Inspection& inspection, ByteUnit unit) {
   }
   return fmt::format("{}: {}, {}, {}{}\n", Shown(checkpoint.path, kLongestName),
                      Plural(total.tensors, "tensor"), Plural(total.parameters, "parameter"),
-                     PrintBytes(Bytes(total.bytes), unit), where);
+                     PrintBytes(Bytes(inspection.inventory.unique_storage_bytes), unit), where);
 }
 
 // A table that may be cut short.
@@ -222,7 +224,7 @@ std::string InspectionText(const Inspection& inspection, const InspectionView& v
   const Inventory& inventory = inspection.inventory;
   const auto most = [&](std::size_t lines) { return view.all ? SIZE_MAX : lines; };
   std::string text = HeadLine(inspection, view.unit);
-  if (const std::string facts = FactsLine(inspection.checkpoint); !facts.empty()) {
+  if (const std::string facts = FactsLine(inspection.checkpoint, inventory); !facts.empty()) {
     text += facts + "\n";
   }
   const Tables tables(inspection, view);

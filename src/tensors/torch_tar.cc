@@ -402,14 +402,14 @@ class TarCheckpoint {
 
 }  // namespace
 
-FileReading ReadTorchTar(const ByteSource& file) {
-  const NearbySource source(file);  // its pickles are small
-  const Result<TarDirectory> directory = ReadTar(source);
+FileReading ReadTorchTar(const ByteSource& source) {
+  const NearbySource nearby(source);  // its pickles are small
+  const Result<TarDirectory> directory = ReadTar(nearby);
   if (!directory) {
     return {.format = "tar",
             .findings = {{.verdict = FileVerdict::kRefuse, .text = directory.error().text}}};
   }
-  return TarCheckpoint(source, *directory).Read();
+  return TarCheckpoint(nearby, *directory).Read();
 }
 
 }  // namespace fourpiles
