@@ -46,6 +46,17 @@ std::string Plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", PrintGrouped(count), noun, count == 1 ? "" : "s");
 }
 
+// "18 storages", "112,107 unique storage bytes", "150,999 tensor by tensor"
+void AddStorageWords(const Inventory& inventory, std::vector<std::string>& words) {
+  if (inventory.storages > 0) {
+    words.push_back(Plural(inventory.storages, "storage"));
+    words.push_back(Plural(inventory.unique_storage_bytes, "unique storage byte"));
+  }
+  if (inventory.unique_storage_bytes != inventory.total.bytes) {
+    words.push_back(fmt::format("{} tensor by tensor", PrintGrouped(inventory.total.bytes)));
+  }
+}
+
 // "llama, GGUF version 3, little-endian, 35 keys, vocabulary 128,256"
 std::string FactsLine(const Checkpoint& checkpoint, const Inventory& inventory) {
   const Json::Object& facts =
@@ -69,13 +80,7 @@ std::string FactsLine(const Checkpoint& checkpoint, const Inventory& inventory) 
       words.push_back(fmt::format("{} {}", word, PrintGrouped(*number->AsInteger())));
     }
   }
-  if (inventory.storages > 0) {
-    words.push_back(Plural(inventory.storages, "storage"));
-    words.push_back(Plural(inventory.unique_storage_bytes, "unique storage byte"));
-  }
-  if (inventory.unique_storage_bytes != inventory.total.bytes) {
-    words.push_back(fmt::format("{} tensor by tensor", PrintGrouped(inventory.total.bytes)));
-  }
+  AddStorageWords(inventory, words);
   const Json::Object declared = QuantisationFactsOf(checkpoint.configs);
   for (const auto& [key, value] : declared) {
     words.push_back(fmt::format(
