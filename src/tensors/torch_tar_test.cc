@@ -72,6 +72,23 @@ TEST(TorchTar, ReadsTheSmallestOne) {
   EXPECT_EQ(reading.tensors[0].offset, 512 + static_cast<std::int64_t>(kOneStorage.size()) - 4);
 }
 
+// A module as torch 0.1.9 saved one, its class beside its source; torch.load of 1.13.1 gives these
+// parameters, one of them under two names.
+TEST(TorchTar, ReadsWholeModules) {
+  const std::string module =
+      "\x80\x02(c__main__\nNet\nNNtQ)\x81}(U\x0b_parametersccollections\nOrderedDict\n)R("
+      "U\x06weightctorch.nn."
+      "parameter\nParameter\nU\x01\x32Q\x85Rq\x01U\x04tiedh\x01uU\x08trainingI01\nub.";
+  const FileReading reading = Read(
+      MakeTar({{"storages", kOneStorage + "]."}, {"tensors", kOneTensor}, {"pickle", module}}));
+  ASSERT_EQ(reading.findings.size(), 1U);
+  EXPECT_EQ(reading.findings[0].text.found, "loading it would import __main__.Net");
+  ASSERT_EQ(reading.tensors.size(), 2U);
+  EXPECT_EQ(reading.tensors[0].name, "_parameters.weight");
+  EXPECT_EQ(reading.tensors[1].name, "_parameters.tied");
+  EXPECT_EQ(reading.tensors[1].storage, reading.tensors[0].storage);
+}
+
 TEST(TorchTar, SaysWhatIsWrong) {
   const auto told = [](const std::string& storages, const std::string& tensors,
                        const std::string& pickle) {
