@@ -1,6 +1,6 @@
-// ReadTensorFile on zip archives, streams and pickles: whatever the bytes, each tensor that is
-// listed lies within a storage of the file, and the storage within the file; and what it holds adds
-// up.
+// ReadTensorFile on zip archives, tar archives, streams and pickles: whatever the bytes, each
+// tensor that is listed lies within a storage of the file, and the storage within the file; and
+// what it holds adds up.
 
 #include <cstdint>
 #include <memory>
@@ -53,14 +53,21 @@ void JoinOneRank(const ByteSource& source, const FileReading& reading) {
   }
 }
 
+// By a letter each: that of a tar archive begins its magic number.
+auto* ReaderOf(std::span<const std::byte> bytes) {
+  if (bytes.size() > 1 && bytes[0] == std::byte{'P'}) {
+    return ReadTorchZip;
+  }
+  return bytes.size() > 512 && bytes[257] == std::byte{'u'} ? ReadTorchTar : ReadPickleFile;
+}
+
 void Read(std::span<const std::byte> bytes) {
   const MemorySource source("x", bytes);
-  const bool is_zip = bytes.size() > 1 && bytes[0] == std::byte{'P'};
-  const FileReading reading = is_zip ? ReadTorchZip(source) : ReadPickleFile(source);
+  const FileReading reading = ReaderOf(bytes)(source);
   for (const FileTensor& tensor : reading.tensors) {
     CheckTensor(tensor, reading, source.Size());
   }
-  if (is_zip) {
+  if (bytes.size() > 1 && bytes[0] == std::byte{'P'}) {
     JoinOneRank(source, reading);
   }
   const std::vector<PiledTensor> piles = TensorPilesOf(reading.tensors);

@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Debian 12 package names.
 build_packages=(g++ cmake ninja-build libfmt-dev libexpected-dev libcli11-dev libsimdjson-dev
   nlohmann-json3-dev libhwy-dev zlib1g-dev)
-test_packages=(libgtest-dev groff-base)
+test_packages=(libgtest-dev groff-base python3 strace)
 check_packages=(clang-14 libclang-rt-14-dev llvm-14 clang-tidy-14 clang-format-14 libbenchmark-dev
   libeigen3-dev)
 

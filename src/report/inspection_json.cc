@@ -253,6 +253,7 @@ Json::Object InspectionJson(const Inspection& inspection) {
       {"parameters", inventory.total.parameters},
       {"elements", OrLargest(elements)},
       {"bytes", inventory.total.bytes},
+      {"unique_storage_bytes", inventory.unique_storage_bytes},
       {"quantization", QuantisationFactsOf(checkpoint.configs)},
       {"verdict", Name(VerdictOf(checkpoint))},
       {"findings", FindingsJson(checkpoint)},

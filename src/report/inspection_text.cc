@@ -62,18 +62,19 @@ void AddRankWords(const Json::Object& facts, std::vector<std::string>& words) {
   }
 }
 
-// "13 storages of 221 bytes", of a file of PyTorch.
-void AddStorageWords(const Json::Object& facts, std::vector<std::string>& words) {
-  const auto storages = std::ranges::find(facts, "storages", &Json::Member::first);
-  const auto bytes = std::ranges::find(facts, "storage_bytes", &Json::Member::first);
-  if (storages != facts.end() && bytes != facts.end()) {
-    words.push_back(fmt::format("{} of {} bytes", Plural(*storages->second.AsInteger(), "storage"),
-                                PrintGrouped(*bytes->second.AsInteger())));
+// "18 storages", "112,107 unique storage bytes", "150,999 tensor by tensor"
+void AddStorageWords(const Inventory& inventory, std::vector<std::string>& words) {
+  if (inventory.storages > 0) {
+    words.push_back(Plural(inventory.storages, "storage"));
+    words.push_back(Plural(inventory.unique_storage_bytes, "unique storage byte"));
+  }
+  if (inventory.unique_storage_bytes != inventory.total.bytes) {
+    words.push_back(fmt::format("{} tensor by tensor", PrintGrouped(inventory.total.bytes)));
   }
 }
 
 // "llama, GGUF version 3, little-endian, 35 keys, vocabulary 128,256"
-std::string FactsLine(const Checkpoint& checkpoint) {
+std::string FactsLine(const Checkpoint& checkpoint, const Inventory& inventory) {
   const Json::Object& facts =
       checkpoint.files.empty() ? checkpoint.facts : checkpoint.files.front().facts;
   const auto fact = [&](std::string_view key) -> const Json* {
@@ -95,9 +96,7 @@ std::string FactsLine(const Checkpoint& checkpoint) {
       words.push_back(fmt::format("{} {}", word, PrintGrouped(*number->AsInteger())));
     }
   }
-  if (checkpoint.files.size() == 1) {
-    AddStorageWords(facts, words);
-  }
+  AddStorageWords(inventory, words);
   AddRankWords(facts, words);
   AddRankWords(checkpoint.facts, words);
   const Json::Object declared = QuantisationFactsOf(checkpoint.configs);
@@ -120,7 +119,7 @@ std::string HeadLine(const Inspection& inspection, ByteUnit unit) {
   }
   return fmt::format("{}: {}, {}, {}{}\n", Shown(checkpoint.path, kLongestName),
                      Plural(total.tensors, "tensor"), Plural(total.parameters, "parameter"),
-                     PrintBytes(Bytes(total.bytes), unit), where);
+                     PrintBytes(Bytes(inspection.inventory.unique_storage_bytes), unit), where);
 }
 
 // A table that may be cut short.
@@ -248,7 +247,7 @@ std::string InspectionText(const Inspection& inspection, const InspectionView& v
   const Inventory& inventory = inspection.inventory;
   const auto most = [&](std::size_t lines) { return view.all ? SIZE_MAX : lines; };
   std::string text = HeadLine(inspection, view.unit);
-  if (const std::string facts = FactsLine(inspection.checkpoint); !facts.empty()) {
+  if (const std::string facts = FactsLine(inspection.checkpoint, inventory); !facts.empty()) {
     text += facts + "\n";
   }
   const Tables tables(inspection, view);

@@ -1,8 +1,9 @@
 #include "tensors/checkpoint.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
+
+#include "base/keyed_hash.h"
 
 namespace fourpiles {
 
@@ -33,16 +34,25 @@ FileVerdict WorstOf(const std::vector<Finding>& findings) {
   return worst;
 }
 
+// Hashes are sorted, for names lie scattered in memory; names only where two hashes are the same.
 std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& names) {
-  std::vector<std::size_t> order(names.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, [&names](std::size_t a, std::size_t b) {
-    return std::pair(names[a], a) < std::pair(names[b], b);
+  struct Hashed {
+    std::size_t hash = 0;
+    std::size_t name = 0;  // its index
+  };
+  std::vector<Hashed> order;
+  order.reserve(names.size());
+  for (const std::string_view name : names) {
+    order.push_back({KeyedHash()(name), order.size()});
+  }
+  std::ranges::sort(order, [&names](const Hashed& a, const Hashed& b) {
+    return a.hash != b.hash ? a.hash < b.hash
+                            : std::pair(names[a.name], a.name) < std::pair(names[b.name], b.name);
   });
   std::vector<std::size_t> repeated;
   for (std::size_t i = 1; i < order.size(); ++i) {
-    if (names[order[i]] == names[order[i - 1]]) {
-      repeated.push_back(order[i]);
+    if (order[i].hash == order[i - 1].hash && names[order[i].name] == names[order[i - 1].name]) {
+      repeated.push_back(order[i].name);
     }
   }
   std::ranges::sort(repeated);

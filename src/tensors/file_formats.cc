@@ -154,7 +154,7 @@ constexpr std::array kFormats = {
     FileFormat{"bzip2 archive", ".bz2",
                [](const FileBeginning& f) { return StartsWith<'B', 'Z', 'h'>(f); }, nullptr,
                kUnpackHint},
-    FileFormat{"tar archive", ".tar", IsTar, nullptr, kUnpackHint},
+    FileFormat{"tar archive", ".pt", IsTar, ReadTorchTar},
     FileFormat{"pickle", ".pt", IsPickle, ReadPickleFile},
     FileFormat{"ONNX model", ".onnx", IsOnnx, nullptr, "give the model it was exported from"},
 };

@@ -133,6 +133,26 @@ void AddUp(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory
   }
 }
 
+void AddUpStorages(const Checkpoint& checkpoint, Inventory& inventory) {
+  std::vector<bool> is_counted(checkpoint.storages.size());
+  Checked bytes = 0;
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    const FileTensor& tensor = checkpoint.tensors[i];
+    const auto storage = static_cast<std::size_t>(tensor.storage);
+    if (!inventory.chosen[i]) {
+      continue;
+    }
+    if (tensor.storage < 0 || storage >= is_counted.size()) {
+      bytes = bytes + tensor.bytes;
+    } else if (!is_counted[storage]) {
+      is_counted[storage] = true;
+      bytes = bytes + checkpoint.storages[storage].bytes;
+      ++inventory.storages;
+    }
+  }
+  inventory.unique_storage_bytes = OrLargest(bytes);
+}
+
 // Formats by their bytes; the rows' numbers follow.
 void SortFormats(Inventory& inventory) {
   std::vector<std::int32_t> order(inventory.formats.size());
@@ -262,6 +282,7 @@ Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights
                 [&](const InventoryRow& row) { return !IsWanted(row.name, choice.filters); });
   inventory.chosen = ChosenTensors(checkpoint, weights, choice.filters);
   AddUp(checkpoint, weights, inventory);
+  AddUpStorages(checkpoint, inventory);
   SortFormats(inventory);
   std::erase_if(inventory.formats, [](const FormatTotal& f) { return f.total.tensors == 0; });
   AddUpModules(inventory);

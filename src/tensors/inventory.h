@@ -70,6 +70,10 @@ struct InventoryChoice {
 
 struct Inventory {
   TensorTotal total = {};
+  // Bytes that several tensors look at count once: those of the storages that they look at, and of
+  // tensors that look at none their own.
+  std::int64_t unique_storage_bytes = 0;
+  std::int64_t storages = 0;              // that they look at
   std::vector<FormatTotal> formats = {};  // by bytes, largest first; rows name them by index
   std::vector<NamedTotal> files = {};     // in the order of the checkpoint
   std::vector<NamedTotal> modules = {};   // by bytes

@@ -146,5 +146,24 @@ TEST(Difference, TellsRowsApartByName) {
             "bfloat16 float16");
 }
 
+// Two tensors on a storage of 100 bytes, one on a storage of 4, and one on none.
+TEST(Inventory, CountsEachStorageOnce) {
+  Checkpoint checkpoint = CheckpointOf({{"a.weight", "float32", {10}},
+                                        {"b.weight", "float32", {10}},
+                                        {"c.weight", "float32", {1}},
+                                        {"d.weight", "float32", {2}}});
+  checkpoint.storages = {{.bytes = 100}, {.bytes = 4}, {.bytes = 50}};
+  checkpoint.tensors[0].storage = 0;
+  checkpoint.tensors[1].storage = 0;
+  checkpoint.tensors[2].storage = 1;
+  const Inventory all = InventoryOf(checkpoint);
+  EXPECT_EQ(all.total.bytes, 40 + 40 + 4 + 8);
+  EXPECT_EQ(all.unique_storage_bytes, 100 + 4 + 8);
+  EXPECT_EQ(all.storages, 2);
+  const Inventory some = InventoryOf(checkpoint, {.filters = {"b.weight"}});
+  EXPECT_EQ(some.unique_storage_bytes, 100);
+  EXPECT_EQ(some.storages, 1);
+}
+
 }  // namespace
 }  // namespace fourpiles

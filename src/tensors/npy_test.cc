@@ -287,5 +287,21 @@ TEST(Npy, StandsEveryCutAndEveryTurnedBit) {
   }
 }
 
+// The same of an archive with a stored and a deflated array.
+TEST(Npz, StandsEveryCutAndEveryTurnedBit) {
+  const std::string array = ArrayOf(HeaderOf("'<f4'"), 24);
+  std::string text = MakeZip({MakeMember("a.npy", array), MakeMember("b.npy", array, true)});
+  ASSERT_EQ(Read("x.npz", text).tensors.size(), 2U);
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    EXPECT_EQ(WorstOf(Read("x.npz", text.substr(0, size)).findings), FileVerdict::kRefuse) << size;
+  }
+  for (std::size_t bit = 0; bit < 8 * text.size(); ++bit) {
+    const auto mask = static_cast<char>(1U << bit % 8);
+    text[bit / 8] = static_cast<char>(text[bit / 8] ^ mask);
+    EXPECT_EQ(BrokenNpyRule(Read("x.npz", text), std::ssize(text)), "") << bit;
+    text[bit / 8] = static_cast<char>(text[bit / 8] ^ mask);
+  }
+}
+
 }  // namespace
 }  // namespace fourpiles

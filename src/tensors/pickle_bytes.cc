@@ -9,13 +9,51 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::int64_t kPieceBytes = std::int64_t{1} << 16;
+constexpr std::int64_t kFirstPieceBytes = std::int64_t{1} << 10;  // many pickles are small
+constexpr std::int64_t kMostPieceBytes = std::int64_t{1} << 16;
 constexpr std::int64_t kLongestLine = std::int64_t{1} << 16;
 
 std::uint32_t HexDigits(std::string_view digits) {
   std::uint32_t number = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
   return read.ec == std::errc() && read.ptr == digits.data() + digits.size() ? number : '?';
+}
+
+// These append what a line begins with, and give how many bytes it took.
+
+std::size_t TakeLatin1(std::string_view line, std::string& text) {
+  AppendUtf8(static_cast<unsigned char>(line.front()), text);
+  return 1;
+}
+
+// How many hexadecimal digits follow the letter of an escape.
+std::size_t DigitsBehind(char letter) {
+  switch (letter) {
+    case 'x':
+      return 2;
+    case 'u':
+      return 4;
+    default:
+      return letter == 'U' ? 8 : 0;
+  }
+}
+
+std::size_t TakeEscape(std::string_view line, std::string& text) {
+  constexpr std::string_view kLetters = "\\'\"nrtabfv";
+  constexpr std::string_view kMeanings = "\\'\"\n\r\t\a\b\f\v";
+  const char next = line.size() > 1 ? line[1] : '\0';
+  const std::size_t digits = DigitsBehind(next);
+  const std::size_t letter = kLetters.find(next);
+  if (digits > 0 && line.size() >= 2 + digits) {
+    AppendUtf8(HexDigits(line.substr(2, digits)), text);
+    return 2 + digits;
+  }
+  if (letter != std::string_view::npos) {
+    text += kMeanings[letter];
+    return 2;
+  }
+  text += '\\';
+  return 1;
 }
 
 }  // namespace
@@ -26,7 +64,9 @@ int PickleBytes::Peek(std::int64_t ahead) {
     return place >= piece_begin_ && place < piece_begin_ + static_cast<std::int64_t>(piece_.size());
   };
   if (!has()) {
-    piece_.resize(static_cast<std::size_t>(std::min(kPieceBytes, source_.Size() - place)));
+    const auto before = static_cast<std::int64_t>(piece_.size());
+    const std::int64_t most = std::clamp(8 * before, kFirstPieceBytes, kMostPieceBytes);
+    piece_.resize(static_cast<std::size_t>(std::min(most, source_.Size() - place)));
     piece_begin_ = place;
     if (!source_.ReadAt(place, std::as_writable_bytes(std::span(piece_)))) {
       piece_.clear();
@@ -117,26 +157,7 @@ bool ReadDigits(std::string_view line, std::int64_t& number) {
 std::string Unescaped(std::string_view line) {
   std::string text;
   while (!line.empty()) {
-    const std::string_view next = line.substr(1, 1);
-    if (line.front() != '\\' || next.empty()) {
-      AppendUtf8(static_cast<unsigned char>(line.front()), text);  // they are Latin-1
-      line.remove_prefix(1);
-      continue;
-    }
-    constexpr std::string_view kLetters = "\\'\"nrtabfv";
-    constexpr std::string_view kMeanings = "\\'\"\n\r\t\a\b\f\v";
-    const std::size_t letter = kLetters.find(next);
-    const std::size_t digits = next == "x" ? 2 : next == "u" ? 4 : next == "U" ? 8 : 0;
-    if (digits > 0 && line.size() >= 2 + digits) {
-      AppendUtf8(HexDigits(line.substr(2, digits)), text);
-      line.remove_prefix(2 + digits);
-    } else if (letter != std::string_view::npos) {
-      text += kMeanings[letter];
-      line.remove_prefix(2);
-    } else {
-      text += '\\';
-      line.remove_prefix(1);
-    }
+    line.remove_prefix(line.front() == '\\' ? TakeEscape(line, text) : TakeLatin1(line, text));
   }
   return text;
 }

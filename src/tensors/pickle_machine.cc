@@ -321,17 +321,17 @@ class PickleMachine {
     std::uint64_t index = 0;
     switch (letter) {
       case 'h':  // BINGET
-      case 'j':  // LONG_BINGET
-        bytes_.TakeNumber(letter == 'h' ? 1 : 4, index) ? stack_.Recall(index) : FailCutShort();
-        return true;
       case 'q':  // BINPUT
+        bytes_.TakeNumber(1, index) ? Memo(letter == 'h', index) : FailCutShort();
+        return true;
+      case 'j':  // LONG_BINGET
       case 'r':  // LONG_BINPUT
-        bytes_.TakeNumber(letter == 'q' ? 1 : 4, index) ? stack_.Remember(index) : FailCutShort();
+        bytes_.TakeNumber(4, index) ? Memo(letter == 'j', index) : FailCutShort();
         return true;
       case 'g':  // GET
       case 'p':  // PUT
         if (TakeIndex(index)) {
-          letter == 'g' ? stack_.Recall(index) : stack_.Remember(index);
+          Memo(letter == 'g', index);
         }
         return true;
       case 0x94:  // MEMOIZE
@@ -349,6 +349,11 @@ class PickleMachine {
       default:
         return false;
     }
+  }
+
+  // Takes a value from the memo, or puts one there.
+  void Memo(bool take, std::uint64_t index) {
+    take ? stack_.Recall(index) : stack_.Remember(index);
   }
 
   bool TakeIndex(std::uint64_t& index) {

@@ -96,8 +96,9 @@ void PickleStack::PushGlobal(const std::string& module, const std::string& name)
 }
 
 void PickleStack::PushReduced(PickleRef callable, PickleRef arguments, PickleRef named) {
+  // A class may lie beside the pickle: PyTorch kept its modules' source there.
   const Kind kind = pickle_.Kind(callable);
-  if (kind != Kind::kGlobal && kind != Kind::kReduced) {
+  if (kind != Kind::kGlobal && kind != Kind::kReduced && kind != Kind::kPersistentId) {
     return Fail(fmt::format("a call of {}", Name(kind)), "expected a class or function");
   }
   if (pickle_.Kind(arguments) != Kind::kTuple) {

@@ -51,17 +51,14 @@ const ZipMember* DataOf(const ZipDirectory& directory) {
 class ZipCheckpoint {
  public:
   ZipCheckpoint(const ByteSource& source, const ZipDirectory& directory, PickleUse use)
-      : source_(source), directory_(directory), use_(use), findings_(source.Name()) {
-    for (const ZipMember& member : directory.members) {
-      members_.emplace(member.name, &member);
-    }
-  }
+      : source_(source), directory_(directory), use_(use), findings_(source.Name()) {}
 
   FileReading Read() {
     const ZipMember* data = DataOf(directory_);
     reading_.format = data == nullptr ? "zip" : "torch-zip";
     if (data != nullptr) {
       root_ = data->name.substr(0, data->name.size() - kPickle.size());
+      NameMembers();
       ReadWords();
       ReadData(*data);
       CheckMembers();
@@ -77,7 +74,14 @@ class ZipCheckpoint {
   }
 
  private:
-  const ZipMember* Find(const std::string& name) const {
+  void NameMembers() {
+    members_.reserve(directory_.members.size());
+    for (const ZipMember& member : directory_.members) {
+      members_.emplace(member.name, &member);
+    }
+  }
+
+  const ZipMember* Find(std::string_view name) const {
     const auto found = members_.find(name);
     return found == members_.end() ? nullptr : found->second;
   }
@@ -118,7 +122,7 @@ class ZipCheckpoint {
                     "expected its end", "another program may read on there");
     }
     is_read_ = true;
-    const TorchContents contents = TorchContentsOf(pickle, findings_);
+    const TorchContents contents = TorchContentsOf(pickle, TorchForm::kZip, findings_);
     PlaceTensors(contents, {PlacesOf(contents), is_big_endian_}, findings_, reading_);
   }
 
@@ -224,8 +228,9 @@ class ZipCheckpoint {
   PickleUse use_;
   FileFindings findings_;
   FileReading reading_ = {};
-  std::unordered_map<std::string, const ZipMember*, KeyedHash> members_ = {};
-  std::unordered_map<std::string, bool, KeyedHash> used_ = {};
+  // By names, which lie in the directory.
+  std::unordered_map<std::string_view, const ZipMember*, KeyedHash> members_ = {};
+  std::unordered_map<std::string_view, bool, KeyedHash> used_ = {};
   std::string root_ = {};  // "archive/"
   bool is_big_endian_ = false;
   bool is_read_ = false;  // the pickle is whole

@@ -63,7 +63,7 @@ class StreamReader {
     if (!object) {
       return;
     }
-    const TorchContents contents = TorchContentsOf(*object, findings_);
+    const TorchContents contents = TorchContentsOf(*object, TorchForm::kStream, findings_);
     const auto keys = Next("keys of storages");
     if (keys && keys->Kind(keys->Root()) != Kind::kList) {
       findings_.Refuse("keys of storages", std::string(Name(keys->Kind(keys->Root()))),

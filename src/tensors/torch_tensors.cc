@@ -1,6 +1,7 @@
 #include "tensors/torch_tensors.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -19,7 +20,16 @@ constexpr std::size_t kDeepest = 256;                             // containers 
 constexpr std::size_t kMostTensorBytes = std::size_t{512} << 20;  // of all names and shapes
 constexpr std::size_t kLongestName = 65'535;
 constexpr std::size_t kMostWrappers = 8;  // parameters of parameters …
+constexpr std::size_t kMostShown = 100;   // of a name, in a message
 constexpr std::string_view kMaker = "torch._utils._rebuild_";
+// Calls whose first argument is the tensor. The last ones made parameters before 0.4.
+constexpr std::array kWrappers = std::to_array<std::string_view>({
+    "torch._utils._rebuild_parameter",
+    "torch._utils._rebuild_parameter_with_state",
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
+    "torch.nn.parameter.Parameter",
+    "torch.autograd.variable.Variable",
+});
 
 // A value of a container, and what it is called there: by a key, a number, or not at all.
 struct Child {
@@ -37,10 +47,17 @@ struct StorageUse {
 
 class ContentsReader {
  public:
-  ContentsReader(const Pickle& pickle, FileFindings& findings)
-      : pickle_(pickle), findings_(findings), seen_(pickle.ValueCount()) {}
+  ContentsReader(const Pickle& pickle, TorchForm form, FileFindings& findings)
+      : pickle_(pickle), form_(form), findings_(findings), seen_(pickle.ValueCount()) {}
+  ContentsReader(const Pickle& pickle, const TorchObjects& objects, FileFindings& findings)
+      : pickle_(pickle), objects_(&objects), findings_(findings), seen_(pickle.ValueCount()) {}
 
   TorchContents Read() {
+    if (objects_ != nullptr) {
+      contents_.storages = objects_->storages;
+      Walk();
+      return std::move(contents_);
+    }
     for (PickleRef value = 0; value < pickle_.ValueCount(); ++value) {
       if (pickle_.Kind(value) == Kind::kPersistentId) {
         ReadStorage(value);
@@ -62,6 +79,9 @@ class ContentsReader {
   void ReadStorage(PickleRef id) {
     const PickleRef tuple = pickle_.Items(id).front();
     const auto items = pickle_.Items(tuple);
+    if (form_ == TorchForm::kStream && items.size() == 4 && pickle_.Text(items[0]) == "module") {
+      return;  // a class, and its source to compare
+    }
     const bool is_storage = pickle_.Kind(tuple) == Kind::kTuple && items.size() >= 5 &&
                             pickle_.Text(items[0]) == "storage" &&
                             pickle_.Kind(items[4]) == Kind::kInteger;
@@ -203,18 +223,7 @@ class ContentsReader {
     }
   }
 
-  std::string LabelOf(PickleRef key) const {
-    switch (pickle_.Kind(key)) {
-      case Kind::kText:
-      case Kind::kGlobal:
-        return std::string(pickle_.Text(key).substr(0, kLongestName + 1));
-      case Kind::kInteger:
-      case Kind::kBool:
-        return std::to_string(pickle_.Integer(key));
-      default:
-        return fmt::format("<{}>", Name(pickle_.Kind(key)));
-    }
-  }
+  std::string LabelOf(PickleRef key) const { return TorchLabelOf(pickle_, key); }
 
   std::string NameOf(const Child& last, std::string_view ending) {
     std::string name;
@@ -244,24 +253,51 @@ class ContentsReader {
   bool AddTensors(const Child& child) {
     PickleRef value = child.value;
     for (std::size_t i = 0; i < kMostWrappers; ++i) {
+      if (pickle_.Kind(value) == Kind::kPersistentId) {
+        return objects_ != nullptr && AddObject(child, pickle_.Items(value).front());
+      }
       const std::string_view maker = pickle_.CallableName(value);
       const auto arguments =
           maker.empty() ? std::span<const PickleRef>() : pickle_.Items(pickle_.Arguments(value));
       if (maker == "torch._tensor._rebuild_from_type_v2") {
         return AddTyped(child, arguments);
       }
-      if (!maker.starts_with(kMaker)) {
-        return false;
-      }
-      const std::string_view what = maker.substr(kMaker.size());
       const bool is_wrapper =
-          what.starts_with("parameter") || what == "device_tensor_from_cpu_tensor";
+          std::find(kWrappers.begin(), kWrappers.end(), maker) != kWrappers.end();
       if (!is_wrapper || arguments.empty()) {
-        return AddMade(child, what, arguments);
+        return maker.starts_with(kMaker) && AddMade(child, maker.substr(kMaker.size()), arguments);
       }
       value = arguments.front();
     }
     return false;
+  }
+
+  // A tensor of the tar form. Storages and classes are passed over.
+  bool AddObject(const Child& child, PickleRef number) {
+    const std::string key = LabelOf(number);
+    const auto found = objects_->tensors.find(key);
+    if (found == objects_->tensors.end()) {
+      if (pickle_.Kind(number) != Kind::kTuple && !objects_->views.contains(key)) {
+        findings_.Refuse("persistent id", fmt::format("\"{}\"", key.substr(0, kMostShown)),
+                         "expected the number of a tensor or storage");
+      }
+      return true;
+    }
+    TorchTensor tensor = found->second;
+    tensor.name = NameOf(child, {});
+    tensor_bytes_ += BytesOf(tensor);
+    if (tensor.name.size() > kLongestName) {
+      findings_.Refuse(fmt::format("tensor \"{}\"", tensor.name.substr(0, kMostShown)),
+                       "a long name", fmt::format("expected at most {} bytes", kLongestName));
+      return true;
+    }
+    contents_.tensors.push_back(std::move(tensor));
+    return true;
+  }
+
+  // That it takes here, roughly.
+  static std::size_t BytesOf(const TorchTensor& tensor) {
+    return sizeof tensor + tensor.name.size() + 16 * tensor.shape.size();
   }
 
   // (function, class, its arguments, state)
@@ -323,7 +359,7 @@ class ContentsReader {
                          pickle_.Kind(arguments[1]) == Kind::kInteger &&
                          ReadCounts(pickle_, arguments[2], tensor.shape) &&
                          ReadCounts(pickle_, arguments[3], tensor.strides);
-    tensor_bytes_ += sizeof tensor + tensor.name.size() + 16 * tensor.shape.size();
+    tensor_bytes_ += BytesOf(tensor);
     if (!is_good) {
       tensor.name.resize(std::min(tensor.name.size(), kLongestName));
       return findings_.Refuse(fmt::format("tensor \"{}\"", tensor.name),
@@ -352,6 +388,8 @@ class ContentsReader {
   }
 
   const Pickle& pickle_;
+  TorchForm form_ = TorchForm::kStream;
+  const TorchObjects* objects_ = nullptr;  // of the tar form
   FileFindings& findings_;
   std::vector<bool> seen_;
   std::vector<Level> levels_ = {};
@@ -383,8 +421,26 @@ bool ReadCounts(const Pickle& pickle, PickleRef value, std::vector<std::int64_t>
   return is_good;
 }
 
-TorchContents TorchContentsOf(const Pickle& pickle, FileFindings& findings) {
-  return ContentsReader(pickle, findings).Read();
+TorchContents TorchContentsOf(const Pickle& pickle, TorchForm form, FileFindings& findings) {
+  return ContentsReader(pickle, form, findings).Read();
+}
+
+TorchContents TorchContentsOf(const Pickle& pickle, const TorchObjects& objects,
+                              FileFindings& findings) {
+  return ContentsReader(pickle, objects, findings).Read();
+}
+
+std::string TorchLabelOf(const Pickle& pickle, PickleRef key) {
+  switch (pickle.Kind(key)) {
+    case Kind::kText:
+    case Kind::kGlobal:
+      return std::string(pickle.Text(key).substr(0, kLongestName + 1));
+    case Kind::kInteger:
+    case Kind::kBool:
+      return std::to_string(pickle.Integer(key));
+    default:
+      return fmt::format("<{}>", Name(pickle.Kind(key)));
+  }
 }
 
 }  // namespace fourpiles

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "base/keyed_hash.h"
 #include "tensors/checkpoint.h"
 #include "tensors/finding_list.h"
 #include "tensors/pickle.h"
@@ -58,10 +60,34 @@ struct TorchContents {
   std::vector<TorchTensor> tensors = {};
 };
 
+// What persistent ids may be: storages alone, or classes with their source too.
+enum class TorchForm { kZip, kStream };
+
 // The tensors in dicts, lists and the states of objects, from the value that the pickle makes;
 // names are the keys on the way, joined by ".". A dict that stands in several places is looked at
 // once. A sparse tensor counts as its parts, "name.<sparse0>" and so on.
-TorchContents TorchContentsOf(const Pickle& pickle, FileFindings& findings);
+TorchContents TorchContentsOf(const Pickle& pickle, TorchForm form, FileFindings& findings);
+
+// Part of a storage: all of it, or a view that begins within.
+struct StorageView {
+  std::int32_t storage = -1;
+  std::int64_t offset = 0;  // in elements
+};
+
+// What the tar form describes beside the pickle, which then has numbers alone in its persistent
+// ids.
+struct TorchObjects {
+  std::vector<TorchStorage> storages = {};
+  std::unordered_map<std::string, StorageView, KeyedHash> views = {};    // by their numbers
+  std::unordered_map<std::string, TorchTensor, KeyedHash> tensors = {};  // by theirs, without names
+};
+
+// The same of a pickle of the tar form.
+TorchContents TorchContentsOf(const Pickle& pickle, const TorchObjects& objects,
+                              FileFindings& findings);
+
+// A key or number as names and messages have it: "0", "weight", "<a tuple>".
+std::string TorchLabelOf(const Pickle& pickle, PickleRef key);
 
 // Where the bytes of a storage lie.
 struct StoragePlace {

@@ -11,6 +11,7 @@
 
 #include "base/testing.h"
 #include "tensors/file_formats.h"
+#include "tensors/piles.h"
 #include "tensors/test_cases.h"
 
 namespace fourpiles {
@@ -22,6 +23,14 @@ std::vector<std::int64_t> NumbersOf(const Json& array) {
     numbers.push_back(*number.AsInteger());
   }
   return numbers;
+}
+
+std::vector<std::string> TextsOf(const Json& array) {
+  std::vector<std::string> texts;
+  for (const Json& text : *array.AsArray()) {
+    texts.push_back(*text.AsString());
+  }
+  return texts;
 }
 
 // The strides of a tensor, those of row-major ones too.
@@ -57,6 +66,12 @@ void ExpectTorchList(const Json& list, const FileReading& reading, std::string_v
     EXPECT_EQ(tensor.offset - (storage.packed ? 0 : storage.offset),
               *expected.Find("storage_offset")->AsInteger() * element_bytes)
         << tensor.name;
+    if (const Json* contiguous = expected.Find("contiguous")) {
+      EXPECT_EQ(tensor.strides.empty(), *contiguous->AsBool()) << tensor.name;
+    }
+    if (const Json* bytes = expected.Find("storage_bytes")) {
+      EXPECT_EQ(storage.bytes, *bytes->AsInteger()) << tensor.name;
+    }
     const Json& group = *expected.Find(key);
     storages[group.AsString() ? *group.AsString() : std::to_string(*group.AsInteger())].insert(
         tensor.storage);
@@ -73,6 +88,22 @@ const Json* FactOf(const FileReading& reading, std::string_view key) {
   const auto found = std::find_if(reading.facts.begin(), reading.facts.end(),
                                   [&](const Json::Member& fact) { return fact.first == key; });
   return found == reading.facts.end() ? nullptr : &found->second;
+}
+
+// Moments under "PREFIX.state.N." are of the N-th name.
+void ExpectMoments(const FileReading& reading, const std::vector<std::string>& order) {
+  const std::vector<PiledTensor> piles = TensorPilesOf(reading.tensors);
+  std::size_t moments = 0;
+  for (std::size_t i = 0; i < piles.size(); ++i) {
+    const std::string& name = reading.tensors[i].name;
+    if (const std::size_t state = name.find(".state."); state != std::string::npos) {
+      const std::string& expected = order.at(std::stoul(name.substr(state + 7)));
+      ASSERT_GE(piles[i].weight, 0) << name;
+      EXPECT_EQ(reading.tensors[static_cast<std::size_t>(piles[i].weight)].name, expected) << name;
+      ++moments;
+    }
+  }
+  EXPECT_EQ(moments, 3 * order.size());  // step, exp_avg, exp_avg_sq
 }
 
 // Outcome, sums, what would be imported, and the list where the row has one.
@@ -110,6 +141,9 @@ void ExpectTorchRow(const Json& row, const FileReading& reading) {
   }
   if (const Json* list = row.Find("list")) {
     ExpectTorchList(*list, reading, "storage");
+  }
+  if (const Json* order = row.Find("param_order")) {
+    ExpectMoments(reading, TextsOf(*order));
   }
 }
 
@@ -184,6 +218,36 @@ TEST(Torch, ReadsObjectsInPlaceOfDicts) {
   EXPECT_EQ(FirstFinding(magic + "}.ccollections\nOrderedDict\n(ccollections\nOrderedDict\n)RK\x01"
                                  "atR.]."),
             "accept");
+}
+
+// torch.save(module) kept the source of each class beside it: ('module', class, file, source).
+TEST(Torch, ReadsWholeModulesOfTheStreamForm) {
+  const std::string bytes =
+      "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.}.(U\x06modulecnet\n"
+      "Net\nU\x06net.pyU\x06sourcetQ)\x81}U\x08_buffers}sb.].";
+  EXPECT_EQ(FirstFinding(bytes).substr(0, 51),
+            "report: x.pt: object | loading it would import net.");
+  EXPECT_EQ(FirstFinding(bytes).find("persistent"), std::string::npos);
+}
+
+// One tensor as 2^60 leaves of tuples: each tuple is looked at once.
+TEST(Torch, ListsATensorOfABombOnceATuple) {
+  using namespace std::string_literals;
+  std::string pickle =
+      "\x80\x02"
+      "ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nU\x01\x30U\x03"
+      "cpuK\x01tQK\x00K\x01\x85K\x01\x85tRq\x00"s;
+  for (char i = 0; i < 60; ++i) {
+    pickle += "(h"s + i + "h" + i + "tq" + static_cast<char>(i + 1);
+  }
+  const std::string magic = "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.}.";
+  const std::string bytes =
+      magic + pickle + ".(U\x01\x30l.\x01\x00\x00\x00\x00\x00\x00\x00"s + "abcd";
+  const FileReading reading = ReadTensorFile(MemorySource("x", std::as_bytes(std::span(bytes))));
+  EXPECT_TRUE(reading.findings.empty()) << FirstFinding(bytes);
+  ASSERT_EQ(reading.tensors.size(), 2U);
+  EXPECT_EQ(std::count(reading.tensors[0].name.begin(), reading.tensors[0].name.end(), '.'), 59);
+  EXPECT_TRUE(reading.tensors[1].name.ends_with("0.1"));
 }
 
 // A folder given by a variable of the environment; empty: there is none.
@@ -263,6 +327,24 @@ TEST(Torch, ReadsTheCheckpointsOfARun) {
     ExpectTorchList(*facts->Find("tensors"), reading, "storage_group");
   }
   EXPECT_GT(count, 5);
+}
+
+// After 800 steps of a real run: the parameters of the optimizer in the order in which it got them.
+TEST(Torch, JoinsTheMomentsOfARunToItsWeights) {
+  const std::string folder = FolderOf("FOURPILES_CHECKPOINTS");
+  if (folder.empty()) {
+    GTEST_SKIP() << "FOURPILES_CHECKPOINTS names no folder of checkpoints";
+  }
+  const std::string path = folder + "/dyn_fp32_step800.pt";
+  const auto text = ReadWholeFile(path + ".json", 10'000'000);
+  ASSERT_TRUE(text.has_value());
+  const auto facts = ReadJson(*text, path, {.bytes = 10'000'000, .non_finite = true});
+  ASSERT_TRUE(facts.has_value());
+  std::vector<std::string> order = TextsOf(*facts->Find("param_order"));
+  for (std::string& name : order) {
+    name.insert(0, "model.");
+  }
+  ExpectMoments(ReadFile(path), order);
 }
 
 // A file that is cut is refused, wherever the cut; and whatever bit is turned, tensors that are

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/nearby_source.h"
 #include "base/try.h"
 #include "tensors/finding_list.h"
 #include "tensors/zip_records.h"
@@ -310,7 +311,8 @@ bool IsDense(const ZipMember& member) {
 Result<ZipDirectory> ReadZip(const ByteSource& source) {
   TRY(const ZipPlace place, FindZipDirectory(source));
   TRY(std::vector<ZipCentralHeader> headers, ReadZipCentralHeaders(source, place));
-  ZipDirectory directory = Reader(source, place.offset).Read(std::move(headers));
+  const NearbySource nearby(source);  // small members lie one behind the other
+  ZipDirectory directory = Reader(nearby, place.offset).Read(std::move(headers));
   if (place.comment_bytes > 0) {
     directory.findings.push_back(
         {.text = {.where = fmt::format("{}: byte {}", source.Name(),
