@@ -166,7 +166,7 @@ class BlockRounder {
   BlockRounder(const NumberFormat& format, const Conversion& conversion)
       : format_(format), conversion_(conversion), has_kernels_(HasKernels(format)) {
     if (has_kernels_) {
-      encode_ = PlanEncode(format, conversion, kFloat32);
+      encode_ = PlanEncode(format, conversion, kFloat32Format);
       decode_ = PlanDecode(format);
       random_.resize(encode_.stochastic ? kSumBlock : 0);
     }
@@ -216,11 +216,11 @@ int CodeBytes(const NumberFormat& format) {
 
 void EncodeArray(std::span<const float> values, Codes codes, const Conversion& conversion,
                  int threads) {
-  ConvertArray({kFloat32, std::as_bytes(values)}, codes, conversion, threads);
+  ConvertArray({kFloat32Format, std::as_bytes(values)}, codes, conversion, threads);
 }
 
 void DecodeArray(ConstCodes codes, std::span<float> values, int threads) {
-  ConvertArray(codes, {kFloat32, std::as_writable_bytes(values)}, {}, threads);
+  ConvertArray(codes, {kFloat32Format, std::as_writable_bytes(values)}, {}, threads);
 }
 
 void ConvertArray(ConstCodes from, Codes to, const Conversion& conversion, int threads) {
@@ -265,7 +265,7 @@ void RoundTripArray(std::span<const float> values, const NumberFormat& format,
     RoundArray(values, format, conversion, rounded, threads);
     return;
   }
-  const EncodePlan encode = PlanEncode(format, conversion, kFloat32);
+  const EncodePlan encode = PlanEncode(format, conversion, kFloat32Format);
   const DecodePlan decode = PlanDecode(format);
   // Where the input is the output, its lines are in the cache already.
   const bool streams = rounded.size_bytes() >= kStreamedBytes && rounded.data() != values.data() &&

@@ -53,7 +53,7 @@ MxPlan PlanMx(const Microscaling& format, const Conversion& conversion) {
   if (format.is_integer && conversion.subnormals == Subnormals::kFlushedOnOutput) {
     plan.conversion.subnormals = Subnormals::kKept;  // an integer has none
   }
-  plan.encode = PlanEncode(format.element, plan.conversion, kFloat32);
+  plan.encode = PlanEncode(format.element, plan.conversion, kFloat32Format);
   plan.decode = PlanDecode(format.element);
   plan.significand_kept = SignificandKept(format);
   plan.highest_exponent = HighestExponent(format.element);
@@ -78,7 +78,7 @@ struct NvFp4Middles {
     for (std::size_t code = 1; code <= 16; ++code) {
       scales[code] = Middle(code, scale);
     }
-    encode = PlanEncode(scale, NearestEven(Overflow::kSaturate), kFloat32);
+    encode = PlanEncode(scale, NearestEven(Overflow::kSaturate), kFloat32Format);
   }
   double elements[8] = {};
   double scales[17] = {};

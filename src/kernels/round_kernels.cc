@@ -10,7 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/rounding-inl.h"
+#include "kernels/sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fourpiles::HWY_NAMESPACE {
@@ -98,25 +98,16 @@ void RoundFloats(const RoundTask& task, const EncodePlan& encode, const DecodePl
 
 // --- With statistics ---
 
-// Eight partial sums, element i of a block in the sum i % 8, whatever the vector's width: so every
-// instruction set adds the same numbers in the same order.
-constexpr std::size_t kPartialSums = 8;
-using Doubles = hn::CappedTag<double, kPartialSums>;
-constexpr std::size_t kDoubles =
-    HWY_LANES(double) < kPartialSums ? HWY_LANES(double) : kPartialSums;
-constexpr std::size_t kSumVectors = kPartialSums / kDoubles;
-using DoubleVector = hn::Vec<Doubles>;
-
 struct PartialSums {
-  DoubleVector squares[kSumVectors];
-  DoubleVector errors[kSumVectors];
-  DoubleVector rounded[kSumVectors];
-  DoubleVector products[kSumVectors];
+  DoubleSums squares;
+  DoubleSums errors;
+  DoubleSums rounded;
+  DoubleSums products;
 };
 
 HWY_INLINE void Clear(PartialSums& sums) {
-  for (std::size_t i = 0; i < kSumVectors; ++i) {
-    sums.squares[i] = sums.errors[i] = sums.rounded[i] = sums.products[i] = hn::Zero(Doubles());
+  for (DoubleSums* const each : {&sums.squares, &sums.errors, &sums.rounded, &sums.products}) {
+    Clear(*each);
   }
 }
 
@@ -128,23 +119,6 @@ HWY_INLINE void Add(PartialSums& sums, std::size_t i, DoubleVector x, DoubleVect
   sums.rounded[i] = hn::Add(sums.rounded[i], hn::Mul(r, r));
   sums.products[i] = hn::Add(sums.products[i], hn::Mul(x, r));
 }
-
-HWY_INLINE DoubleVector DoublesAt(const float* from) {
-  return hn::PromoteTo(Doubles(), hn::LoadU(hn::Rebind<float, Doubles>(), from));
-}
-
-// The eight partial sums as a tree: neighbours, then pairs of them.
-double Total(const DoubleVector (&partial)[kSumVectors]) {
-  HWY_ALIGN double lanes[kPartialSums];
-  for (std::size_t i = 0; i < kSumVectors; ++i) {
-    hn::Store(partial[i], Doubles(), lanes + i * kDoubles);
-  }
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
-         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
-
-// Elements are taken in groups of whole vectors and whole sets of partial sums.
-constexpr std::size_t kCounted = kLanes < kPartialSums ? kPartialSums : kLanes;
 
 struct Counts {
   RoundingStatistics statistics;
@@ -159,10 +133,6 @@ struct Lanes {
   CodeMaskVector beyond;   // finite inputs whose rounded value lies past the largest
 };
 
-HWY_INLINE std::int64_t Count(CodeMaskVector mask) {
-  return static_cast<std::int64_t>(hn::CountTrue(Codes32(), mask));
-}
-
 // Lanes with NaN or infinity, before or after, and those beyond the largest value: they are rare.
 HWY_INLINE void CountSpecials(const Lanes& lanes, RoundingStatistics& to) {
   const Codes32 d;
@@ -173,11 +143,11 @@ HWY_INLINE void CountSpecials(const Lanes& lanes, RoundingStatistics& to) {
   const auto was_infinite = hn::And(lanes.counted, hn::Eq(before, infinity));
   const auto was_finite = hn::And(lanes.counted, hn::Lt(before, infinity));
   const auto is_finite = hn::Lt(after, infinity);
-  to.nan += Count(hn::And(lanes.counted, hn::Gt(before, infinity)));
-  to.infinite += Count(was_infinite);
-  to.overflow += Count(hn::AndNot(is_finite, was_finite));
+  to.nan += CountOf(hn::And(lanes.counted, hn::Gt(before, infinity)));
+  to.infinite += CountOf(was_infinite);
+  to.overflow += CountOf(hn::AndNot(is_finite, was_finite));
   const auto beyond = hn::Or(hn::And(was_finite, lanes.beyond), was_infinite);
-  to.saturated += Count(hn::And(beyond, is_finite));
+  to.saturated += CountOf(hn::And(beyond, is_finite));
 }
 
 HWY_INLINE void CountLanes(const Lanes& lanes, std::uint32_t smallest_normal, Counts& counts) {
@@ -199,13 +169,13 @@ HWY_INLINE void CountLanes(const Lanes& lanes, std::uint32_t smallest_normal, Co
   const auto number = hn::And(lanes.counted, hn::Lt(before, above_infinity));  // not NaN
   const auto was_zero = hn::Eq(before, zero);
   const auto is_zero = hn::Eq(after, zero);
-  to.zero += Count(hn::And(lanes.counted, was_zero));
-  to.underflow += Count(hn::And(hn::AndNot(was_zero, number), is_zero));
+  to.zero += CountOf(hn::And(lanes.counted, was_zero));
+  to.underflow += CountOf(hn::And(hn::AndNot(was_zero, number), is_zero));
   const auto is_small = hn::Lt(after, SetCode(smallest_normal));
-  to.subnormal += Count(hn::And(hn::AndNot(is_zero, number), is_small));
+  to.subnormal += CountOf(hn::And(hn::AndNot(is_zero, number), is_small));
   // Not equal, also where the result is NaN.
   const auto same = hn::Eq(hn::BitCast(df, lanes.bits), hn::BitCast(df, lanes.result));
-  to.changed += Count(hn::AndNot(hn::RebindMask(d, same), number));
+  to.changed += CountOf(hn::AndNot(hn::RebindMask(d, same), number));
   const CodeVector finite =
       hn::IfThenElseZero(hn::And(lanes.counted, hn::Lt(before, infinity)), before);
   counts.largest = hn::Max(counts.largest, finite);
@@ -247,14 +217,14 @@ template <class Became>
 struct CountGroup {
   Became became;
 
-  // Counts kCounted values and what they become, of which the first `count` are no padding.
+  // Counts kSummed values and what they become, of which the first `count` are no padding.
   HWY_INLINE void operator()(const RoundTask& part, Counts& counts, PartialSums& sums) const {
     const Codes32 d;
     const CodeVector infinity = hn::Set(d, kInfiniteMagnitude);
     const CodeVector mask = hn::Set(d, kMagnitudeMask);
-    HWY_ALIGN float finite_before[kCounted];
-    HWY_ALIGN float finite_after[kCounted];
-    for (std::size_t i = 0; i < kCounted; i += kLanes) {
+    HWY_ALIGN float finite_before[kSummed];
+    HWY_ALIGN float finite_after[kSummed];
+    for (std::size_t i = 0; i < kSummed; i += kLanes) {
       Lanes lanes;
       lanes.bits = hn::BitCast(d, hn::LoadU(Floats(), part.values + i));
       const auto left = static_cast<std::int32_t>(part.count) - static_cast<std::int32_t>(i);
@@ -268,7 +238,7 @@ struct CountGroup {
       hn::Store(hn::BitCast(Floats(), hn::IfThenElseZero(finite, lanes.result)), Floats(),
                 finite_after + i);
     }
-    for (std::size_t i = 0; i < kCounted; i += kDoubles) {
+    for (std::size_t i = 0; i < kSummed; i += kDoubles) {
       Add(sums, i / kDoubles % kSumVectors, DoublesAt(finite_before + i),
           DoublesAt(finite_after + i));
     }
@@ -278,9 +248,9 @@ struct CountGroup {
 template <class Group>
 HWY_NOINLINE void CountPart(const RoundTask& task, std::size_t first, const Group& group,
                             Counts& counts, PartialSums& sums) {
-  HWY_ALIGN float values[kCounted] = {};
-  HWY_ALIGN float rounded[kCounted] = {};
-  HWY_ALIGN std::uint32_t random[kCounted] = {};
+  HWY_ALIGN float values[kSummed] = {};
+  HWY_ALIGN float rounded[kSummed] = {};
+  HWY_ALIGN std::uint32_t random[kSummed] = {};
   const std::size_t count = task.count - first;
   std::memcpy(values, task.values + first, count * sizeof(float));
   if (task.rounded != nullptr) {
@@ -318,9 +288,9 @@ RoundingStatistics CountAll(const RoundTask& task, const Group& group) {
   Counts counts{{}, hn::Zero(Codes32()), hn::Set(Codes32(), -1)};
   const Group in_registers = group;
   std::size_t i = 0;
-  for (; i + kCounted <= task.count; i += kCounted) {
+  for (; i + kSummed <= task.count; i += kSummed) {
     in_registers({.values = task.values + i,
-                  .count = kCounted,
+                  .count = kSummed,
                   .random = task.random == nullptr ? nullptr : task.random + i,
                   .rounded = task.rounded == nullptr ? nullptr : task.rounded + i},
                  counts, sums);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "formats/codes.h"
+#include "kernels/loss_tasks.h"
 
 namespace fourpiles {
 namespace {
@@ -43,19 +44,6 @@ void Count(float value, RoundingStatus status, double result, RoundingStatistics
     to.smallest = magnitude == 0 ? to.smallest : SmallestOf(to.smallest, magnitude);
   }
 }
-
-// Sums in eight parts, element i in part i % 8, then neighbours, then pairs of them.
-class PartialSum {
- public:
-  void Add(std::size_t i, double term) { parts_[i % parts_.size()] += term; }
-  double Total() const {
-    const auto& p = parts_;
-    return ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]));
-  }
-
- private:
-  std::array<double, 8> parts_ = {};
-};
 
 // Counts values one after another, and what they became.
 class Counter {
@@ -134,7 +122,7 @@ RoundingStatistics RoundAndCountScalar(std::span<const float> values, const Numb
   Counter counter;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Encoded encoded =
-        Encode(Flushed(values[i], kFloat32, conversion), format, conversion, first + i);
+        Encode(Flushed(values[i], kFloat32Format, conversion), format, conversion, first + i);
     const auto result = static_cast<float>(Decode(encoded.code, format));
     counter.Add(values[i], result, encoded.status);
     if (!rounded.empty()) {

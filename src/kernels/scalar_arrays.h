@@ -7,12 +7,12 @@
 
 namespace fourpiles {
 
-inline constexpr NumberFormat kFloat32 = {.name = "float32",
-                                          .exponent_bits = 8,
-                                          .fraction_bits = 23,
-                                          .bias = 127,
-                                          .specials = Specials::kIeee};
-// Whether its codes are those of kFloat32, whatever it is called.
+inline constexpr NumberFormat kFloat32Format = {.name = "float32",
+                                                .exponent_bits = 8,
+                                                .fraction_bits = 23,
+                                                .bias = 127,
+                                                .specials = Specials::kIeee};
+// Whether its codes are those of kFloat32Format, whatever it is called.
 bool IsFloat32(const NumberFormat& format);
 
 // Code i of an array in memory: as wide as CodeBytes says, above the bits that the format leaves

@@ -1,0 +1,269 @@
+// Losses element by element: what the vectors must equal, and the way where there are none; and the
+// histogram.
+
+#include "kernels/losses.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <numeric>
+#include <optional>
+
+#include "base/check.h"
+#include "base/float_environment.h"
+#include "kernels/array_tasks.h"
+#include "kernels/loss_tasks.h"
+
+namespace fourpiles {
+namespace {
+
+// The sums of a block, element after element.
+struct LossSums {
+  PartialSum squares;
+  PartialSum errors;
+  PartialSum products;
+  PartialSum relatives;
+
+  void Finish(BlockLosses& losses) const {
+    losses.squared_values = squares.Total();
+    losses.squared_errors = errors.Total();
+    losses.error_products = products.Total();
+    losses.relative_errors = relatives.Total();
+  }
+};
+
+// Adds an element that is finite before and after. Returns its relative error; nothing of x = 0.
+template <std::floating_point T>
+std::optional<double> AddElement(std::size_t i, T x, T r, LossSums& sums) {
+  const T error = r - x;
+  const double wide_x = x;
+  const double wide_error = error;
+  sums.squares.Add(i, wide_x * wide_x);
+  sums.errors.Add(i, wide_error * wide_error);
+  sums.products.Add(i, wide_x * wide_error);
+  if (x == 0) {
+    return std::nullopt;
+  }
+  const T relative = std::abs(error) / std::abs(x);
+  sums.relatives.Add(i, static_cast<double>(relative));
+  return static_cast<double>(relative);
+}
+
+template <std::floating_point T>
+BlockLosses LossesOf(std::span<const T> values, std::span<const T> rounded,
+                     const LossLimits& limits, std::size_t sampled, ErrorHistogram& histogram) {
+  BlockLosses losses;
+  LossSums sums;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const T x = values[i];
+    const T r = rounded[i];
+    if (!std::isfinite(x)) {
+      continue;
+    }
+    CountElement(x, r, limits, 1, losses);
+    const auto relative = std::isfinite(r) ? AddElement(i, x, r, sums) : std::nullopt;
+    if (!relative) {
+      continue;
+    }
+    ++losses.compared;
+    if (i < sampled) {
+      histogram.Add(*relative, 1);
+    }
+    if (*relative > losses.largest_relative_error) {
+      losses.largest_relative_error = *relative;
+      losses.largest_at = static_cast<std::int64_t>(i);
+    }
+  }
+  sums.Finish(losses);
+  return losses;
+}
+
+template <std::floating_point T>
+BlockFacts FactsOfEach(std::span<const T> values) {
+  BlockFacts facts;
+  facts.count = static_cast<std::int64_t>(values.size());
+  std::array<PartialSum, 4> powers;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = static_cast<double>(values[i]);
+    if (!std::isfinite(x)) {
+      ++(std::isnan(x) ? facts.nan : facts.infinite);
+      continue;
+    }
+    const double magnitude = std::abs(x);
+    facts.zero += x == 0 ? 1 : 0;
+    facts.largest = std::max(facts.largest, magnitude);
+    if (x != 0 && (facts.smallest == 0 || magnitude < facts.smallest)) {
+      facts.smallest = magnitude;
+    }
+    const double square = x * x;
+    powers[0].Add(i, x);
+    powers[1].Add(i, square);
+    powers[2].Add(i, square * x);
+    powers[3].Add(i, square * square);
+  }
+  for (std::size_t power = 0; power < powers.size(); ++power) {
+    facts.powers[power] = powers[power].Total();
+  }
+  return facts;
+}
+
+}  // namespace
+
+void CountElement(double x, double r, const LossLimits& limits, std::int64_t times,
+                  BlockLosses& losses) {
+  const double magnitude = std::abs(x);
+  const auto count = [times](bool holds) { return holds ? times : 0; };
+  losses.overflow += count(magnitude >= limits.beyond || !std::isfinite(r));
+  losses.saturated += count(magnitude > limits.largest);
+  losses.underflow += count(r == 0 && x != 0);
+  losses.subnormal += count(r != 0 && std::abs(r) < limits.smallest_normal);
+  losses.changed += count(r != x);
+}
+
+std::int32_t FloatBitsAtMost(double limit) {
+  const auto largest = static_cast<double>(std::numeric_limits<float>::max());
+  const auto nearest = static_cast<float>(std::min(limit, largest));
+  const auto bits = std::bit_cast<std::int32_t>(nearest);
+  return static_cast<double>(nearest) > limit ? bits - 1 : bits;
+}
+
+std::int32_t FloatBitsAtLeast(double limit) {
+  const std::int32_t most = FloatBitsAtMost(limit);
+  return static_cast<double>(std::bit_cast<float>(most)) < limit ? most + 1 : most;
+}
+
+void ErrorHistogram::Add(const ErrorHistogram& other, std::uint64_t times) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    counts_[i] += times * other.counts_[i];
+  }
+}
+
+int ErrorHistogram::BucketOf(double error) {
+  return BucketOf(std::bit_cast<std::uint32_t>(static_cast<float>(error)));
+}
+
+void ErrorHistogram::Add(double error, std::int64_t count) {
+  counts_[static_cast<std::size_t>(BucketOf(error))] += static_cast<std::uint64_t>(count);
+}
+
+std::int64_t ErrorHistogram::Total() const {
+  return static_cast<std::int64_t>(
+      std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0}));
+}
+
+ErrorHistogram::Place ErrorHistogram::QuantilePlace(double quantile) const {
+  const auto total = static_cast<double>(Total());
+  const auto wanted = static_cast<std::uint64_t>(std::ceil(quantile * total));
+  std::uint64_t below = 0;
+  std::size_t bucket = 0;
+  while (below + counts_[bucket] < wanted) {
+    below += counts_[bucket++];
+  }
+  return {static_cast<int>(bucket), static_cast<std::int64_t>(below)};
+}
+
+double ErrorHistogram::Quantile(double quantile) const {
+  const int bucket = QuantilePlace(quantile).bucket;
+  const auto leading = static_cast<std::uint32_t>(bucket + 1 + kFirstBits);
+  return bucket == 0 ? 0 : std::bit_cast<float>(leading << 16);
+}
+
+BlockLosses CountLosses(std::span<const float> values, std::span<const float> rounded,
+                        const LossLimits& limits, std::size_t sampled, ErrorHistogram& histogram) {
+  CHECK(values.size() == rounded.size() && values.size() <= kLossBlock);
+  const DefaultFloatEnvironment environment;
+  return HasVectors() ? CountFloatLosses(values, rounded, limits, sampled, histogram)
+                      : LossesOf(values, rounded, limits, sampled, histogram);
+}
+
+BlockLosses CountLosses(std::span<const double> values, std::span<const double> rounded,
+                        const LossLimits& limits, std::size_t sampled, ErrorHistogram& histogram) {
+  CHECK(values.size() == rounded.size() && values.size() <= kLossBlock);
+  const DefaultFloatEnvironment environment;
+  return LossesOf(values, rounded, limits, sampled, histogram);
+}
+
+BlockFacts FactsOf(std::span<const float> values) {
+  const DefaultFloatEnvironment environment;
+  return HasVectors() ? FloatFacts(values) : FactsOfEach(values);
+}
+
+BlockFacts FactsOf(std::span<const double> values) {
+  const DefaultFloatEnvironment environment;
+  return FactsOfEach(values);
+}
+
+float LargestMagnitude(std::span<const float> values) {
+  if (HasVectors()) {
+    return LargestFinite(values.data(), values.size());
+  }
+  float largest = 0;
+  for (const float value : values) {
+    largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+  }
+  return largest;
+}
+
+void TakeCounts(std::span<std::uint32_t> counts, std::uint32_t place, const CodeTotals& to) {
+  constexpr std::size_t kTogether = 16;  // most counts are 0
+  CHECK(counts.size() % kTogether == 0 && to.totals.size() == counts.size() &&
+        to.firsts.size() == counts.size());
+  for (std::size_t i = 0; i < counts.size(); i += kTogether) {
+    std::uint32_t any = 0;
+    for (std::size_t code = i; code < i + kTogether; ++code) {
+      any |= counts[code];
+    }
+    if (any == 0) {
+      continue;
+    }
+    for (std::size_t code = i; code < i + kTogether; ++code) {
+      if (counts[code] > 0) {
+        to.totals[code] += counts[code];
+        to.firsts[code] = std::min(to.firsts[code], place);
+        counts[code] = 0;
+      }
+    }
+  }
+}
+
+std::uint16_t LargestCodeBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
+                               std::uint16_t limit) {
+  if (HasVectors()) {
+    return LargestBelow(codes, mask, limit);
+  }
+  std::uint16_t largest = 0;
+  for (const std::uint16_t code : codes) {
+    const auto magnitude = static_cast<std::uint16_t>(code & mask);
+    largest = magnitude < limit ? std::max(largest, magnitude) : largest;
+  }
+  return largest;
+}
+
+std::size_t FirstOf(std::span<const std::uint16_t> codes, std::uint16_t one, std::uint16_t other) {
+  if (HasVectors()) {
+    return FirstOfTwo(codes, one, other);
+  }
+  const auto found =
+      std::ranges::find_if(codes, [&](std::uint16_t code) { return code == one || code == other; });
+  return static_cast<std::size_t>(found - codes.begin());
+}
+
+void CountCodes(std::span<const std::uint16_t> codes, std::span<std::uint32_t> counts) {
+  constexpr std::size_t kCodes = 65536;
+  CHECK(counts.size() == kCodes);
+  std::uint32_t* const to = counts.data();
+  std::size_t i = 0;
+  for (; i + 4 <= codes.size(); i += 4) {
+    const std::uint16_t* const four = codes.data() + i;
+    ++to[four[0]];
+    ++to[four[1]];
+    ++to[four[2]];
+    ++to[four[3]];
+  }
+  for (; i < codes.size(); ++i) {
+    ++to[codes[i]];
+  }
+}
+
+}  // namespace fourpiles

@@ -1,0 +1,119 @@
+#pragma once
+
+// What values lose where they become others: counts, sums of errors, how the relative errors lie.
+// All of it is exact or summed in a fixed order, so that every instruction set gives the same bits.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace fourpiles {
+
+// Sums are made over blocks of at most so many elements.
+inline constexpr std::size_t kLossBlock = 65536;
+
+// What a format makes of magnitudes. Infinity where it has no such limit.
+struct LossLimits {
+  double largest = std::numeric_limits<double>::infinity();  // value
+  // The smallest magnitude that rounds past it, were there more values.
+  double beyond = std::numeric_limits<double>::infinity();
+  double smallest_normal = 0;  // value
+};
+
+// Of the elements of a block, x before and r after. Counts are of finite x. Sums are over elements
+// that are finite before and after, in float64; r − x and |r − x| ÷ |x| are rounded to the type of
+// the elements first.
+struct BlockLosses {
+  std::int64_t overflow = 0;   // round past the largest value, or became infinity or NaN
+  std::int64_t saturated = 0;  // larger than the largest value
+  std::int64_t underflow = 0;  // other than zero, became zero
+  std::int64_t subnormal = 0;  // became a number smaller than the smallest normal one
+  std::int64_t changed = 0;    // r ≠ x
+  std::int64_t compared = 0;   // finite before and after, and x ≠ 0
+  double squared_values = 0;   // Σ x²
+  double squared_errors = 0;   // Σ (r − x)²
+  double error_products = 0;   // Σ x·(r − x)
+  double relative_errors = 0;  // Σ |r − x| ÷ |x| of those compared
+  double largest_relative_error = 0;
+  std::int64_t largest_at = -1;  // the first element of the block that has it; -1: it is 0
+};
+
+// Counts a finite x that became r, so many times: overflow to changed.
+void CountElement(double x, double r, const LossLimits& limits, std::int64_t times,
+                  BlockLosses& losses);
+
+// Relative errors by the leading bits of their float32: 128 buckets a binade, from 2^−33 on. What
+// is smaller stands in the first and counts as 0; the last has all above 2^31.
+class ErrorHistogram {
+ public:
+  static constexpr int kBuckets = 64 * 128;
+  static constexpr std::int32_t kFirstBits = (127 - 33) * 128;  // of the first bucket
+
+  static constexpr int BucketOf(std::uint32_t float_bits) {
+    const std::int32_t leading = static_cast<std::int32_t>(float_bits >> 16) - kFirstBits;
+    return leading < 0 ? 0 : leading >= kBuckets ? kBuckets - 1 : leading;
+  }
+
+  static int BucketOf(double error);
+
+  std::uint64_t* Counts() { return counts_.data(); }
+  // Those of the other, each so many times.
+  void Add(const ErrorHistogram& other, std::uint64_t times = 1);
+  // So many errors of that size.
+  void Add(double error, std::int64_t count);
+  std::int64_t Total() const;
+  // What the share `quantile` of the errors does not exceed: the upper edge of a bucket, so at most
+  // 1/128 too large. 0 without errors.
+  double Quantile(double quantile) const;
+  // The bucket that it stands in, and how many errors stand in those before.
+  struct Place {
+    int bucket = 0;
+    std::int64_t below = 0;
+  };
+  Place QuantilePlace(double quantile) const;
+
+ private:
+  std::array<std::uint64_t, kBuckets> counts_ = {};
+};
+
+// At most kLossBlock elements. Relative errors of those compared among the first `sampled` are
+// added to the histogram.
+BlockLosses CountLosses(std::span<const float> values, std::span<const float> rounded,
+                        const LossLimits& limits, std::size_t sampled, ErrorHistogram& histogram);
+// The same of float64, one element after another.
+BlockLosses CountLosses(std::span<const double> values, std::span<const double> rounded,
+                        const LossLimits& limits, std::size_t sampled, ErrorHistogram& histogram);
+
+// What values are. The sums are over finite ones.
+struct BlockFacts {
+  std::int64_t count = 0;
+  std::int64_t nan = 0;
+  std::int64_t infinite = 0;
+  std::int64_t zero = 0;
+  double smallest = 0;                // magnitude other than zero; 0: there is none
+  double largest = 0;                 // magnitude
+  std::array<double, 4> powers = {};  // Σx, Σx², Σx³, Σx⁴
+};
+BlockFacts FactsOf(std::span<const float> values);
+BlockFacts FactsOf(std::span<const double> values);
+
+// The first code that is one of the two; codes.size() where there is none.
+std::size_t FirstOf(std::span<const std::uint16_t> codes, std::uint16_t one, std::uint16_t other);
+// Adds one to counts[code] for each code. `counts` has 65,536 of them; fewer than 2^32 codes.
+void CountCodes(std::span<const std::uint16_t> codes, std::span<std::uint32_t> counts);
+// Adds counts to totals and makes them 0. Where a count is not 0 and firsts[code] is larger than
+// `place`, it becomes `place`. 65,536 of each.
+struct CodeTotals {
+  std::span<std::uint64_t> totals;
+  std::span<std::uint32_t> firsts;
+};
+void TakeCounts(std::span<std::uint32_t> counts, std::uint32_t place, const CodeTotals& to);
+// The largest of code & mask that is below `limit`; 0 where there is none.
+std::uint16_t LargestCodeBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
+                               std::uint16_t limit);
+// The largest finite magnitude; 0 of none.
+float LargestMagnitude(std::span<const float> values);
+
+}  // namespace fourpiles

@@ -1,0 +1,131 @@
+#include "kernels/losses.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fourpiles/arrays.h"
+#include "fourpiles/formats.h"
+#include "kernels/each_target.h"
+
+namespace fourpiles {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// float16's (IEEE 754-2019 Table 3.5).
+constexpr LossLimits kHalf = {.largest = 65504, .beyond = 65520, .smallest_normal = 0x1p-14};
+
+TEST(CountLosses, SaysWhatBecameOfEach) {
+  //                                 kept, rounded, vanished, subnormal, saturated, past it, lost
+  const std::vector<float> values = {1,         1 + 0x1p-12F, 1e-9F, 0x1.8p-20F, 65510, 7e4F,
+                                     kInfinity, kNan,         0,     -0.F,       3};
+  const std::vector<float> rounded = {1, 1, 0, 0x1.8p-20F, 65504, 65504, 65504, kNan, 0, 0, kNan};
+  ForEachTarget([&](const char* target) {
+    SCOPED_TRACE(target);
+    ErrorHistogram histogram;
+    const BlockLosses losses = CountLosses(values, rounded, kHalf, values.size(), histogram);
+    EXPECT_EQ(losses.overflow, 2);   // 70000, and the 3 that became NaN
+    EXPECT_EQ(losses.saturated, 2);  // 65510 and 70000
+    EXPECT_EQ(losses.underflow, 1);
+    EXPECT_EQ(losses.subnormal, 1);
+    EXPECT_EQ(losses.changed, 5);
+    EXPECT_EQ(losses.compared, 6);
+    EXPECT_EQ(losses.largest_relative_error, 1);
+    EXPECT_EQ(losses.largest_at, 2);
+    EXPECT_DOUBLE_EQ(losses.squared_errors, 0x1p-24 + 1e-9F * 1e-9F + 6. * 6 + 4496. * 4496);
+    EXPECT_EQ(histogram.Quantile(1), 1 + 1. / 128);
+    EXPECT_EQ(histogram.Total(), losses.compared);
+    EXPECT_EQ(histogram.Quantile(0.25), 0);  // two of six lost nothing
+  });
+}
+
+TEST(CountLosses, IsTheSameOnEveryTarget) {
+  std::mt19937 random(7);
+  std::vector<float> values(66'000);
+  for (float& value : values) {
+    value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));  // all there are
+  }
+  std::vector<float> rounded(values.size());
+  RoundTripArray(values, *FindFormat("float16"), {}, rounded);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{17},
+                                 std::size_t{130}, kLossBlock}) {
+    for (const std::size_t start : {0, 1, 3}) {
+      std::vector<BlockLosses> all;
+      std::vector<BlockFacts> facts;
+      std::vector<double> quantiles;
+      ForEachTarget([&](const char*) {
+        ErrorHistogram histogram;
+        all.push_back(CountLosses(std::span(values).subspan(start, size),
+                                  std::span(rounded).subspan(start, size), kHalf, 9, histogram));
+        facts.push_back(FactsOf(std::span(std::as_const(values)).subspan(start, size)));
+        quantiles.push_back(histogram.Quantile(0.99));
+      });
+      for (std::size_t i = 1; i < all.size(); ++i) {
+        const BlockLosses& a = all[0];
+        const BlockLosses& b = all[i];
+        EXPECT_EQ(a.overflow, b.overflow);
+        EXPECT_EQ(a.saturated, b.saturated);
+        EXPECT_EQ(a.underflow, b.underflow);
+        EXPECT_EQ(a.subnormal, b.subnormal);
+        EXPECT_EQ(a.changed, b.changed);
+        EXPECT_EQ(a.compared, b.compared);
+        EXPECT_EQ(a.squared_values, b.squared_values);
+        EXPECT_EQ(a.squared_errors, b.squared_errors);
+        EXPECT_EQ(a.error_products, b.error_products);
+        EXPECT_EQ(a.relative_errors, b.relative_errors);
+        EXPECT_EQ(a.largest_relative_error, b.largest_relative_error);
+        EXPECT_EQ(a.largest_at, b.largest_at);
+        EXPECT_EQ(quantiles[0], quantiles[i]);
+        EXPECT_EQ(facts[0].nan, facts[i].nan);
+        EXPECT_EQ(facts[0].infinite, facts[i].infinite);
+        EXPECT_EQ(facts[0].zero, facts[i].zero);
+        EXPECT_EQ(facts[0].smallest, facts[i].smallest);
+        EXPECT_EQ(facts[0].largest, facts[i].largest);
+        EXPECT_EQ(facts[0].powers, facts[i].powers);
+      }
+    }
+  }
+}
+
+TEST(FactsOf, AddsPowersOfFiniteValues) {
+  const std::vector<float> values = {1, -2, 3, 0, kNan, kInfinity, -kInfinity, 0x1p-149F, -0.F};
+  ForEachTarget([&](const char* target) {
+    SCOPED_TRACE(target);
+    const BlockFacts facts = FactsOf(values);
+    EXPECT_EQ(facts.count, 9);
+    EXPECT_EQ(facts.nan, 1);
+    EXPECT_EQ(facts.infinite, 2);
+    EXPECT_EQ(facts.zero, 2);
+    EXPECT_EQ(facts.smallest, 0x1p-149);
+    EXPECT_EQ(facts.largest, 3);
+    EXPECT_EQ(facts.powers, (std::array<double, 4>{2, 14, 20, 98}));
+  });
+}
+
+TEST(CountCodes, CountsEachAndFindsTheLargest) {
+  const std::vector<std::uint16_t> codes = {7, 7, 0x8007, 65535, 0, 0x7f80, 0x3f80, 7};
+  std::vector<std::uint32_t> counts(65536);
+  CountCodes(codes, counts);
+  EXPECT_EQ(counts[7], 3);
+  EXPECT_EQ(counts[0x8007], 1);
+  EXPECT_EQ(counts[65535], 1);
+  ForEachTarget([&](const char*) {
+    EXPECT_EQ(LargestCodeBelow(codes, 0x7fff, 0x7f80), 0x3f80);
+    EXPECT_EQ(LargestCodeBelow({}, 0x7fff, 0x7f80), 0);
+    std::vector<std::uint16_t> many(99, 1);
+    EXPECT_EQ(FirstOf(many, 2, 3), 99);
+    many[98] = 3;
+    EXPECT_EQ(FirstOf(many, 2, 3), 98);
+    many[40] = 2;
+    EXPECT_EQ(FirstOf(many, 2, 3), 40);
+  });
+}
+
+}  // namespace
+}  // namespace fourpiles
