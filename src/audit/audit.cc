@@ -1,0 +1,331 @@
+#include "audit/audit.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include "audit/audit_pass.h"
+#include "audit/format_way.h"
+#include "base/try.h"
+#include "kernels/parallel.h"
+#include "tensors/name_pattern.h"
+
+namespace fourpiles {
+namespace {
+
+// Why a tensor has no real numbers to audit; empty: it has.
+std::string WhyNot(const FileTensor& tensor) {
+  if (tensor.type == nullptr) {
+    return "its type " + tensor.dtype + " is not known";
+  }
+  const std::string_view name = tensor.type->name;
+  if (name.starts_with("complex")) {
+    return "it holds complex numbers";
+  }
+  const bool is_float = tensor.type->block_elements > 1 || FindFormat(name).has_value();
+  return is_float ? "" : "it holds " + std::string(name) + ", not real numbers";
+}
+
+bool IsChosen(const FileTensor& tensor, const std::vector<std::string>& filters) {
+  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
+           return Matches(tensor.name, filter);
+         });
+}
+
+Result<Extremes> ExtremesOf(const TensorValues& values, int threads) {
+  const auto elements = static_cast<std::size_t>(values.Elements());
+  const std::size_t blocks = (elements + kLossBlock - 1) / kLossBlock;
+  std::vector<Extremes> extremes(blocks);
+  std::vector<Result<void>> read(blocks);
+  ForRanges(elements, kLossBlock, threads, [&](std::size_t begin, std::size_t end) {
+    std::vector<double> room(std::min(kLossBlock, end - begin));
+    for (std::size_t i = begin; i < end; i += kLossBlock) {
+      const std::span<double> block = std::span(room).first(std::min(kLossBlock, end - i));
+      Extremes& of_block = extremes[i / kLossBlock];
+      read[i / kLossBlock] = values.Read(static_cast<std::int64_t>(i), block);
+      for (const double value : block) {
+        if (std::isfinite(value)) {
+          of_block = {std::min(of_block.lowest, value), std::max(of_block.highest, value)};
+        }
+      }
+    }
+  });
+  Extremes all;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    TRY_VOID(read[block]);
+    all = {std::min(all.lowest, extremes[block].lowest),
+           std::max(all.highest, extremes[block].highest)};
+  }
+  return all;
+}
+
+std::optional<double> FittingScale(const AuditFormat& format, const ValueFacts& values) {
+  const auto* const record = std::get_if<NumberFormat>(&format.format);
+  if (record == nullptr || values.largest == 0) {
+    return std::nullopt;
+  }
+  return LimitsOf(*record).largest / values.largest;
+}
+
+// Adds the tensor that stands next in the audit to its totals.
+void AddTotals(const TensorAudit& tensor, Audit& audit) {
+  for (std::size_t i = 0; i < audit.formats.size(); ++i) {
+    FormatLosses& total = audit.totals[i];
+    const FormatLosses& of_tensor = tensor.formats[i];
+    if (of_tensor.losses.largest_relative_error > total.losses.largest_relative_error) {
+      audit.worst_tensors[i] = static_cast<std::int32_t>(audit.tensors.size());
+    }
+    Add(of_tensor.losses, total.losses);
+    if (of_tensor.scales) {
+      ScaleFacts scales = total.scales.value_or(ScaleFacts{});
+      Add(*of_tensor.scales, scales);
+      total.scales = scales;
+    }
+  }
+}
+
+// A tensor that is being audited.
+struct Job {
+  std::size_t place = 0;  // among the tensors to audit
+  AuditedTensor tensor;
+  std::vector<std::unique_ptr<AuditPass>> passes = {};
+  std::int64_t bytes = 0;
+  std::int64_t spans = 0;  // of all passes
+  std::atomic<std::int64_t> spans_left = 0;
+
+  explicit Job(AuditedTensor audited) : tensor(std::move(audited)) {}
+};
+
+struct Task {
+  std::shared_ptr<Job> job = {};
+  std::size_t pass = 0;
+  std::int64_t span = 0;
+};
+
+// What became of a tensor.
+struct Done {
+  std::optional<TensorOutcome> outcome = {};
+  std::string skipped = {};  // why
+};
+
+// The bytes that a tensor looks at: of tied weights they are the same.
+using View = std::tuple<std::int32_t, std::int64_t, std::int64_t, std::vector<std::int64_t>,
+                        std::vector<std::int64_t>>;
+View ViewOf(const FileTensor& tensor) {
+  return {tensor.file, tensor.storage, tensor.offset, tensor.shape, tensor.strides};
+}
+
+class Auditor {
+ public:
+  Auditor(const Checkpoint& checkpoint, const AuditOptions& options)
+      : checkpoint_(checkpoint),
+        options_(options),
+        plan_(options.formats, options.overflow),
+        cache_(checkpoint),
+        errors_(options.formats.size()) {
+    std::set<View> seen;
+    for (const FileTensor& tensor : checkpoint.tensors) {
+      if (IsChosen(tensor, options.filters)) {
+        tensors_.push_back(&tensor);
+        is_repeated_.push_back(!seen.insert(ViewOf(tensor)).second);
+        progress_.bytes += WhyNot(tensor).empty() ? tensor.bytes : 0;
+      }
+    }
+    done_.resize(tensors_.size());
+  }
+
+  Result<Audit> Run();
+
+ private:
+  // The next span to run; nothing when none is left or something failed.
+  std::optional<Task> Next(AuditScratch& scratch);
+  std::optional<Task> NextSpan();  // of the tensor that was opened last
+  Result<void> Start(std::size_t place, AuditScratch& scratch);
+  Result<std::shared_ptr<Job>> Open(std::size_t place);
+  Result<void> Do(const Task& task, AuditScratch& scratch);
+  Result<void> Finish(Job& job, AuditScratch& scratch);
+  void Fail(Error error);
+  void Work();
+  Audit Collect();
+
+  const Checkpoint& checkpoint_;
+  const AuditOptions& options_;
+  AuditPlan plan_;
+  StorageCache cache_;
+  std::vector<const FileTensor*> tensors_;  // those chosen
+  std::vector<bool> is_repeated_;           // of tensors_: the same view of a storage was before
+  std::vector<Done> done_;                  // of tensors_
+  std::mutex errors_mutex_;
+  std::vector<ErrorHistogram> errors_;  // of formats, all tensors together
+  // Under the lock:
+  std::mutex mutex_;
+  std::size_t next_tensor_ = 0;
+  Task next_;  // of the tensor that was opened last
+  std::optional<Error> failure_;
+  AuditProgress progress_;
+};
+
+Result<std::shared_ptr<Job>> Auditor::Open(std::size_t place) {
+  const FileTensor& tensor = *tensors_[place];
+  TRY(TensorValues values, TensorValues::Of(checkpoint_, tensor, cache_));
+  auto job =
+      std::make_shared<Job>(AuditedTensor{.shape = tensor.shape, .values = std::move(values)});
+  job->place = place;
+  job->bytes = tensor.bytes;
+  if (NeedExtremes(job->tensor, plan_)) {
+    TRY(job->tensor.extremes, ExtremesOf(job->tensor.values, options_.threads));
+  }
+  job->passes = PassesOf(job->tensor, plan_);
+  for (const auto& pass : job->passes) {
+    job->spans += pass->Count();
+  }
+  job->spans_left = job->spans;
+  return job;
+}
+
+std::optional<Task> Auditor::NextSpan() {
+  while (next_.job && next_.pass < next_.job->passes.size()) {
+    if (next_.span < next_.job->passes[next_.pass]->Count()) {
+      Task task = next_;
+      ++next_.span;
+      return task;
+    }
+    ++next_.pass;
+    next_.span = 0;
+  }
+  return std::nullopt;
+}
+
+Result<void> Auditor::Start(std::size_t place, AuditScratch& scratch) {
+  next_ = {};
+  done_[place].skipped = WhyNot(*tensors_[place]);
+  if (!done_[place].skipped.empty()) {
+    return {};
+  }
+  TRY(std::shared_ptr<Job> job, Open(place));
+  if (job->spans_left == 0) {  // an empty tensor
+    return Finish(*job, scratch);
+  }
+  next_.job = std::move(job);
+  return {};
+}
+
+std::optional<Task> Auditor::Next(AuditScratch& scratch) {
+  const std::lock_guard lock(mutex_);
+  while (!failure_) {
+    if (std::optional<Task> task = NextSpan()) {
+      return task;
+    }
+    if (next_tensor_ == tensors_.size()) {
+      return std::nullopt;
+    }
+    if (auto started = Start(next_tensor_++, scratch); !started) {
+      failure_ = std::move(started).error();
+    }
+  }
+  return std::nullopt;
+}
+
+Result<void> Auditor::Finish(Job& job, AuditScratch& scratch) {
+  const std::size_t formats = options_.formats.size();
+  const FileTensor& tensor = *tensors_[job.place];
+  TensorOutcome outcome;
+  outcome.audit.tensor = static_cast<std::int32_t>(&tensor - checkpoint_.tensors.data());
+  outcome.audit.name = tensor.name;
+  outcome.audit.formats.resize(formats);
+  outcome.errors.resize(formats);
+  for (const auto& pass : job.passes) {
+    TRY_VOID(pass->Finish(outcome, scratch));
+  }
+  outcome.audit.values = outcome.facts.Facts();
+  for (std::size_t i = 0; i < formats; ++i) {
+    outcome.audit.formats[i].fitting_scale =
+        FittingScale(options_.formats[i], outcome.audit.values);
+  }
+  if (!is_repeated_[job.place]) {
+    const std::lock_guard lock(errors_mutex_);
+    for (std::size_t i = 0; i < formats; ++i) {
+      errors_[i].Add(outcome.errors[i]);
+    }
+  }
+  outcome.errors = {};
+  done_[job.place].outcome = std::move(outcome);
+  return {};
+}
+
+Result<void> Auditor::Do(const Task& task, AuditScratch& scratch) {
+  Job& job = *task.job;
+  TRY_VOID(job.passes[task.pass]->Run(task.span, scratch));
+  const bool is_last = job.spans_left.fetch_sub(1) == 1;
+  if (is_last) {
+    TRY_VOID(Finish(job, scratch));
+  }
+  const std::lock_guard lock(mutex_);
+  progress_.bytes_done += job.bytes / job.spans + (is_last ? job.bytes % job.spans : 0);
+  if (options_.progress) {
+    options_.progress(progress_);
+  }
+  return {};
+}
+
+void Auditor::Work() {
+  AuditScratch scratch;
+  while (const std::optional<Task> task = Next(scratch)) {
+    if (auto done = Do(*task, scratch); !done) {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::move(done).error();
+    }
+  }
+}
+
+Result<Audit> Auditor::Run() {
+  const auto threads = static_cast<std::size_t>(std::max(options_.threads, 1));
+  ForRanges(threads, 1, options_.threads, [&](std::size_t, std::size_t) { Work(); });
+  if (failure_) {
+    return tl::make_unexpected(*std::move(failure_));
+  }
+  return Collect();
+}
+
+Audit Auditor::Collect() {
+  const std::size_t formats = options_.formats.size();
+  Audit audit = {.overflow = options_.overflow,
+                 .formats = options_.formats,
+                 .totals = std::vector<FormatLosses>(formats),
+                 .worst_tensors = std::vector<std::int32_t>(formats, -1)};
+  RunningFacts facts;
+  for (std::size_t place = 0; place < tensors_.size(); ++place) {
+    if (!done_[place].outcome) {
+      audit.skipped.push_back(
+          {.tensor = static_cast<std::int32_t>(tensors_[place] - checkpoint_.tensors.data()),
+           .name = tensors_[place]->name,
+           .why = done_[place].skipped});
+      continue;
+    }
+    TensorOutcome& outcome = *done_[place].outcome;
+    if (!is_repeated_[place]) {
+      facts.Add(outcome.facts);
+      AddTotals(outcome.audit, audit);
+    }
+    audit.tensors.push_back(std::move(outcome.audit));
+  }
+  audit.values = facts.Facts();
+  for (std::size_t i = 0; i < formats; ++i) {
+    Losses& losses = audit.totals[i].losses;
+    losses.relative_error_p99 = RelativeErrorP99(errors_[i], losses);
+    audit.totals[i].fitting_scale = FittingScale(options_.formats[i], audit.values);
+  }
+  return audit;
+}
+
+}  // namespace
+
+Result<Audit> AuditCheckpoint(const Checkpoint& checkpoint, const AuditOptions& options) {
+  return Auditor(checkpoint, options).Run();
+}
+
+}  // namespace fourpiles

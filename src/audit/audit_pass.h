@@ -1,0 +1,75 @@
+#pragma once
+
+// A pass over the values of one tensor, cut into spans that threads take in turn. A tensor needs
+// one or more:
+//
+//   codes   of types of at most 16 bits: counts of codes answer all formats of one value at once
+//   values  of others: each value is rounded into each of those formats and compared
+//   blocks  one for each block format
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "audit/audit.h"
+#include "audit/audit_plan.h"
+#include "audit/block_rounder.h"
+#include "audit/running_totals.h"
+#include "audit/spans.h"
+#include "audit/tensor_values.h"
+
+namespace fourpiles {
+
+// A tensor as the passes see it.
+struct AuditedTensor {
+  std::vector<std::int64_t> shape = {};
+  TensorValues values;
+  Extremes extremes = {};  // where a format needs them
+};
+
+// What all passes over a tensor say together.
+struct TensorOutcome {
+  TensorAudit audit;
+  RunningFacts facts;
+  std::vector<ErrorHistogram> errors;  // relative ones, of each format
+};
+
+// Memory that a thread uses again for each span: fresh pages would cost more than the work.
+struct AuditScratch {
+  std::vector<std::byte> bytes = {};
+  std::vector<std::uint16_t> codes = {};
+  std::vector<std::uint32_t> counts = {};
+  std::vector<float> floats = {};
+  std::vector<float> rounded_floats = {};
+  std::vector<double> doubles = {};
+  std::vector<double> rounded_doubles = {};
+  std::vector<ErrorHistogram> errors = {};
+};
+
+class AuditPass {
+ public:
+  AuditPass() = default;
+  AuditPass(const AuditPass&) = delete;
+  AuditPass& operator=(const AuditPass&) = delete;
+  virtual ~AuditPass() = default;
+
+  virtual std::int64_t Count() const = 0;  // of spans
+  // Each span once, by any thread. Errors as TensorValues::Read.
+  virtual Result<void> Run(std::int64_t index, AuditScratch& scratch) = 0;
+  // When all spans were run.
+  virtual Result<void> Finish(TensorOutcome& outcome, AuditScratch& scratch) = 0;
+};
+
+// The passes that a tensor needs. The tensor and the plan must outlive them.
+std::vector<std::unique_ptr<AuditPass>> PassesOf(const AuditedTensor& tensor, AuditPlan& plan);
+
+// Whether they need tensor.extremes.
+bool NeedExtremes(const AuditedTensor& tensor, const AuditPlan& plan);
+
+std::unique_ptr<AuditPass> MakeCodePass(const AuditedTensor& tensor, AuditPlan& plan);
+std::unique_ptr<AuditPass> MakeValuePass(const AuditedTensor& tensor, const AuditPlan& plan);
+// `format`: which of the plan's.
+std::unique_ptr<AuditPass> MakeBlockPass(const AuditedTensor& tensor, const AuditPlan& plan,
+                                         std::size_t format);
+
+}  // namespace fourpiles

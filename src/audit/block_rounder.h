@@ -1,0 +1,52 @@
+#pragma once
+
+// Spans of a tensor into a block format and back, as if the whole tensor were there.
+
+#include <span>
+#include <vector>
+
+#include "audit/losses.h"
+#include "audit/spans.h"
+#include "fourpiles/formats.h"
+
+namespace fourpiles {
+
+// The finite values of a tensor lie between them.
+struct Extremes {
+  double lowest = 0;
+  double highest = 0;
+};
+
+// Whether a span alone does not tell the scales: those of the whole tensor, or of a row that is
+// cut.
+bool NeedsExtremes(const BlockFormat& format, bool cuts_rows);
+
+class BlockRounder {
+ public:
+  // `extremes` are the tensor's, where they are needed.
+  BlockRounder(const BlockFormat& format, const Extremes& extremes, bool needs_extremes)
+      : extremes_(extremes), needs_extremes_(needs_extremes) {
+    tensor_.format = format;
+  }
+
+  // `values` and `rounded` are those of the span. Error: the format cannot have such rows; see
+  // EncodeBlocks.
+  Result<void> Round(const Span& span, std::span<const float> values, std::span<float> rounded);
+
+  // Of the span that was rounded last. Nothing is known of blocks that hold their scales themselves
+  // (ggml).
+  ScaleFacts Scales(std::span<const float> values) const;
+
+ private:
+  Extremes extremes_;
+  bool needs_extremes_;
+  BlockTensor tensor_ = {};
+  std::vector<float> with_extremes_ = {};
+  std::vector<float> room_ = {};
+};
+
+bool HasScales(const BlockFormat& format);
+// Adds those of the next span.
+void Add(const ScaleFacts& next, ScaleFacts& whole);
+
+}  // namespace fourpiles

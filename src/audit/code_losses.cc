@@ -1,0 +1,167 @@
+#include "audit/code_losses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "formats/codes.h"
+#include "fourpiles/formats.h"
+#include "fourpiles/number_format.h"
+
+namespace fourpiles {
+namespace {
+
+double Rounded(double value, const FormatWay& way) {
+  const Encoded encoded = Encode(value * way.scale, way.format, NearestEven(way.overflow));
+  return Decode(encoded.code, way.format) / way.scale;
+}
+
+struct CountedError {
+  double error = 0;
+  std::int64_t count = 0;
+};
+
+// The error that 99 of 100 do not exceed: among those of the bucket that it stands in.
+double QuantileOf(std::span<const CountedError> errors, const ErrorHistogram& histogram) {
+  const ErrorHistogram::Place place = histogram.QuantilePlace(0.99);
+  const auto wanted =
+      static_cast<std::int64_t>(std::ceil(0.99 * static_cast<double>(histogram.Total())));
+  std::vector<CountedError> near;
+  for (const CountedError& each : errors) {
+    if (ErrorHistogram::BucketOf(each.error) == place.bucket) {
+      near.push_back(each);
+    }
+  }
+  std::ranges::sort(near, {}, &CountedError::error);
+  std::int64_t seen = place.below;
+  for (const auto& [error, count] : near) {
+    seen += count;
+    if (seen >= wanted) {
+      return error;
+    }
+  }
+  return 0;  // not reached: the bucket holds it
+}
+
+RunningFacts::Moments MomentsOf(std::span<const CountedCode> codes, double n, double mean) {
+  RunningFacts::Moments moments = {.n = n, .mean = mean};
+  for (const auto& [code, value, count] : codes) {
+    if (std::isfinite(value)) {
+      const double distance = value - mean;
+      const double square = distance * distance;
+      moments.m2 += static_cast<double>(count) * square;
+      moments.m3 += static_cast<double>(count) * (square * distance);
+      moments.m4 += static_cast<double>(count) * (square * square);
+    }
+  }
+  return moments;
+}
+
+}  // namespace
+
+std::vector<double> ValuesOfCodes(const NumberFormat& format) {
+  std::vector<double> values(static_cast<std::size_t>(CodeMask(format)) + 1);
+  for (std::size_t code = 0; code < values.size(); ++code) {
+    values[code] = Decode(code, format);
+  }
+  return values;
+}
+
+std::vector<CountedCode> CountedCodes(std::span<const std::uint64_t> counts,
+                                      std::span<const double> values) {
+  std::vector<CountedCode> codes;
+  codes.reserve(values.size() / 4);
+  for (std::size_t code = 0; code < values.size(); ++code) {
+    if (counts[code] > 0) {
+      codes.push_back({static_cast<std::uint32_t>(code), values[code],
+                       static_cast<std::int64_t>(counts[code])});
+    }
+  }
+  return codes;
+}
+
+RunningFacts FactsOf(std::span<const CountedCode> codes) {
+  ValueFacts facts;
+  double sum = 0;
+  for (const auto& [code, value, count] : codes) {
+    facts.count += count;
+    if (!std::isfinite(value)) {
+      (std::isnan(value) ? facts.nan : facts.infinite) += count;
+      continue;
+    }
+    const double magnitude = std::abs(value);
+    facts.zero += value == 0 ? count : 0;
+    facts.largest = std::max(facts.largest, magnitude);
+    if (value != 0 && (facts.smallest == 0 || magnitude < facts.smallest)) {
+      facts.smallest = magnitude;
+    }
+    sum += static_cast<double>(count) * value;
+    facts.sum_of_squares += static_cast<double>(count) * (value * value);
+  }
+  const auto n = static_cast<double>(facts.count - facts.nan - facts.infinite);
+  return {facts, n == 0 ? RunningFacts::Moments() : MomentsOf(codes, n, sum / n)};
+}
+
+std::vector<double> RoundedValues(std::span<const double> values, const FormatWay& way) {
+  std::vector<double> rounded(values.size());
+  std::ranges::transform(values, rounded.begin(),
+                         [&](double value) { return Rounded(value, way); });
+  return rounded;
+}
+
+std::vector<double> RoundedCodes(std::span<const CountedCode> codes, const FormatWay& way) {
+  std::vector<double> rounded(codes.empty() ? 0 : codes.back().code + std::size_t{1});
+  for (const CountedCode& each : codes) {
+    rounded[each.code] = Rounded(each.value, way);
+  }
+  return rounded;
+}
+
+Losses LossesOf(std::span<const CountedCode> codes, std::span<const double> rounded,
+                const LossLimits& limits, ErrorHistogram& histogram) {
+  BlockLosses losses;
+  std::vector<CountedError> relatives;
+  relatives.reserve(codes.size());
+  for (const auto& [code, x, count] : codes) {
+    if (!std::isfinite(x)) {
+      continue;
+    }
+    const double r = rounded[code];
+    CountElement(x, r, limits, count, losses);
+    if (!std::isfinite(r)) {
+      continue;
+    }
+    const auto times = static_cast<double>(count);
+    const double error = r - x;
+    losses.squared_values += times * (x * x);
+    losses.squared_errors += times * (error * error);
+    losses.error_products += times * (x * error);
+    if (x == 0) {
+      continue;
+    }
+    const double relative = std::abs(error) / std::abs(x);
+    losses.compared += count;
+    losses.relative_errors += times * relative;
+    losses.largest_relative_error = std::max(losses.largest_relative_error, relative);
+    relatives.push_back({relative, count});
+    histogram.Add(relative, count);
+  }
+  Losses all = LossesOf(losses, 0);
+  if (all.compared > 0) {
+    all.relative_error_p99 = QuantileOf(relatives, histogram);
+  }
+  return all;
+}
+
+std::vector<std::uint16_t> WorstCodes(std::span<const CountedCode> codes,
+                                      std::span<const double> rounded, double largest) {
+  std::vector<std::uint16_t> worst;
+  for (const auto& [code, x, count] : codes) {
+    if (std::isfinite(x) && x != 0 && std::abs(rounded[code] - x) / std::abs(x) == largest) {
+      worst.push_back(static_cast<std::uint16_t>(code));
+    }
+  }
+  return worst;
+}
+
+}  // namespace fourpiles
