@@ -4,10 +4,10 @@ namespace fourpiles::cli {
 
 std::span<const Command> Commands() {
   static const Command commands[] = {
-      TrainCommand(),      FinetuneCommand(), ServeCommand(),     PlanCommand(),    kInspectCommand,
-      kFormatsCommand,     kRoundCommand,     kAccumulateCommand, kScaleCommand,    kModelsCommand,
-      kDevicesCommand,     kRecipesCommand,   kOptimizersCommand, kValidateCommand, kLessonCommand,
-      kCompletionsCommand, kManCommand,
+      TrainCommand(), FinetuneCommand(),   ServeCommand(),  PlanCommand(),      kInspectCommand,
+      AuditCommand(), kFormatsCommand,     kRoundCommand,   kAccumulateCommand, kScaleCommand,
+      kModelsCommand, kDevicesCommand,     kRecipesCommand, kOptimizersCommand, kValidateCommand,
+      kLessonCommand, kCompletionsCommand, kManCommand,
   };
   return commands;
 }

@@ -22,7 +22,8 @@ extern const Command kCompletionsCommand;
 extern const Command kManCommand;
 // NOLINTEND(readability-identifier-naming)
 
-// Their options are made from the settings of a job.
+// Their options stand elsewhere: of the budgets, they are made from the settings of a job.
+Command AuditCommand();
 Command TrainCommand();
 Command FinetuneCommand();
 Command ServeCommand();

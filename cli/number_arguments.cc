@@ -84,9 +84,8 @@ Result<std::vector<TypedNumber>> NumbersOf(const Arguments& arguments, std::stri
   return numbers;
 }
 
-Result<Overflow> OverflowOf(const Arguments& arguments) {
-  return ChoiceOf<Overflow>(arguments, {"--overflow", "policy", kOverflows, kPolicies},
-                            Overflow::kIeee);
+Result<Overflow> OverflowOf(const Arguments& arguments, Overflow otherwise) {
+  return ChoiceOf<Overflow>(arguments, {"--overflow", "policy", kOverflows, kPolicies}, otherwise);
 }
 
 Result<TypedConversion> TypedConversionOf(const Arguments& arguments) {

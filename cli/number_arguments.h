@@ -58,8 +58,8 @@ Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view o
 
 Result<std::vector<NumberFormat>> FormatsOf(const Arguments& arguments, std::string_view option);
 Result<std::vector<TypedNumber>> NumbersOf(const Arguments& arguments, std::string_view option);
-// The policy of --overflow; ieee when it was not given.
-Result<Overflow> OverflowOf(const Arguments& arguments);
+// The policy of --overflow, or `otherwise` when it was not given.
+Result<Overflow> OverflowOf(const Arguments& arguments, Overflow otherwise = Overflow::kIeee);
 // What --rounding, --overflow, --infinities, --subnormals, --from and --seed say. Error: an unknown
 // name; --from or --seed where nothing goes by it.
 Result<TypedConversion> TypedConversionOf(const Arguments& arguments);

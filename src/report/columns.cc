@@ -40,4 +40,25 @@ std::string InColumns(const std::vector<std::vector<std::string>>& rows, const C
   return text;
 }
 
+std::string InLines(std::string_view text, std::string_view first) {
+  constexpr std::size_t kLineWidth = 100;
+  std::string lines(first);
+  std::size_t width = Width(first);
+  bool line_is_new = true;
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(std::min(space + 1, text.size()));
+    if (!line_is_new && width + 1 + Width(word) > kLineWidth) {
+      width = Width(first) + 2;
+      lines += "\n" + std::string(width, ' ');
+      line_is_new = true;
+    }
+    lines += (line_is_new ? "" : " ") + std::string(word);
+    width += (line_is_new ? 0 : 1) + Width(word);
+    line_is_new = false;
+  }
+  return lines + "\n";
+}
+
 }  // namespace fourpiles

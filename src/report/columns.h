@@ -3,6 +3,7 @@
 // Plain text in columns.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourpiles {
@@ -15,5 +16,9 @@ struct Columns {
   std::vector<std::size_t> right = {};  // the columns set to the right, from 0
 };
 std::string InColumns(const std::vector<std::vector<std::string>>& rows, const Columns& columns);
+
+// A sentence in lines of at most 100 characters, broken between words: `first` stands before the
+// first line, as many spaces and two more before the others.
+std::string InLines(std::string_view text, std::string_view first);
 
 }  // namespace fourpiles

@@ -23,5 +23,13 @@ TEST(Columns, CountsCharactersAndNotBytes) {
             "xx  2\n");
 }
 
+TEST(Columns, SentencesAreBrokenBetweenWords) {
+  const std::string word(48, 'x');
+  EXPECT_EQ(InLines("a b", "  - "), "  - a b\n");
+  EXPECT_EQ(InLines("", "- "), "- \n");
+  EXPECT_EQ(InLines(word + " " + word + " b ö", "  "), "  " + word + " " + word + "\n    b ö\n");
+  EXPECT_EQ(InLines(word + word + word + " b", ""), word + word + word + "\n  b\n");
+}
+
 }  // namespace
 }  // namespace fourpiles

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error_text.h"
-#include "base/terminal_text.h"
+#include "report/file_text.h"
 #include "report/inspection.h"
 
 namespace fourpiles {
@@ -217,23 +217,6 @@ Json::Array GroupsJson(const std::vector<InventoryGroup>& groups, const Inventor
   return array;
 }
 
-// A cell of comma-separated values (RFC 4180). One that a spreadsheet would run as a formula gets
-// an apostrophe.
-std::string Cell(std::string_view text) {
-  std::string cell = EscapeForTerminal(text);
-  if (!cell.empty() && std::string_view("=+-@\t\r").find(cell.front()) != std::string_view::npos) {
-    cell.insert(cell.begin(), '\'');
-  }
-  if (cell.find_first_of(",\"\r\n") == std::string::npos) {
-    return cell;
-  }
-  std::string quoted = "\"";
-  for (const char c : cell) {
-    quoted += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return quoted + "\"";
-}
-
 }  // namespace
 
 Json::Object InspectionJson(const Inspection& inspection) {
@@ -271,10 +254,10 @@ std::string InspectionCsv(const Inspection& inspection) {
       continue;
     }
     const FileTensor& tensor = checkpoint.tensors[i];
-    text += fmt::format("{},{},{},{},{},{},{},{}\n", Cell(tensor.name), Cell(tensor.dtype),
+    text += fmt::format("{},{},{},{},{},{},{},{}\n", CsvCell(tensor.name), CsvCell(tensor.dtype),
                         tensor.type ? tensor.type->name : "", fmt::join(tensor.shape, " "),
                         inspection.weights.tensors[i].parameters, tensor.bytes, tensor.offset,
-                        Cell(checkpoint.files[static_cast<std::size_t>(tensor.file)].name));
+                        CsvCell(checkpoint.files[static_cast<std::size_t>(tensor.file)].name));
   }
   return text;
 }

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error_text.h"
-#include "base/terminal_text.h"
 #include "report/columns.h"
+#include "report/file_text.h"
 #include "report/inspection.h"
 
 namespace fourpiles {
@@ -20,23 +20,6 @@ using TextRows = std::vector<std::vector<std::string>>;
 constexpr std::size_t kMostLines = 40;  // of the whole text, so that it fits a screen
 constexpr std::size_t kLongestName = 100;
 constexpr std::size_t kLongestValue = 200;
-
-// Names from files, made safe and short. Cut before it is escaped, so that a name of 100 MB costs
-// nothing.
-std::string Shown(std::string_view text, std::size_t longest) {
-  if (text.size() <= longest) {
-    return EscapeForTerminal(text);
-  }
-  std::size_t end = longest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-    --end;  // not inside a character
-  }
-  return EscapeForTerminal(text.substr(0, end)) + "…";
-}
-
-std::string ShownName(std::string_view name) {
-  return name.empty() ? "\"\"" : Shown(name, kLongestName);
-}
 
 std::string ShapeText(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
