@@ -61,6 +61,16 @@ TEST(Includes, OfTheOwnHeaderComeFirst) {
             Faults({"src/base/range.cc: does not include src/base/range.h first"}));
 }
 
+TEST(Constants, HaveNamesOfTheirOwn) {
+  const std::vector<TextFile> tree = {
+      {"src/a/a.h", "inline constexpr int kA = 1;\ninline constexpr int kB = kA;\n"},
+      {"src/b/b.h", "inline constexpr Format kA = {\n"},
+      {"src/b/b.cc", "constexpr int kB = 2;\n"},
+  };
+  EXPECT_EQ(SharedConstantFaults(tree),
+            Faults({"src/b/b.h:1: kA is defined in src/a/a.h too; give it a name of its own"}));
+}
+
 TEST(HeavyHeaders, StandOnlyWhereListed) {
   EXPECT_EQ(HeavyHeaderFaults({"cli/command_line.cc", "#include <CLI/CLI.hpp>\n"}), Faults());
   EXPECT_EQ(HeavyHeaderFaults({"cli/main.cc", "#include <CLI/CLI.hpp>\n"}),
@@ -166,6 +176,9 @@ TEST(Tree, IncludesOneWay) {
 }
 TEST(Tree, IncludesTheOwnHeaderFirst) {
   EXPECT_EQ(FaultsOfTree(FirstIncludeFaults), "");
+}
+TEST(Tree, HasNamesOfTheirOwnForConstants) {
+  EXPECT_EQ(FaultsOfTree(SharedConstantFaults), "");
 }
 TEST(Tree, KeepsHeavyHeadersApart) {
   EXPECT_EQ(FaultsOfTree(HeavyHeaderFaults), "");

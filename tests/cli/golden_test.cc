@@ -84,7 +84,8 @@ std::string Replay(const Lines& session) {
   return replayed;
 }
 
-// A page of the documentation with what the program prints now. Its sessions stand between fences.
+// A page of the documentation with what the program prints now, in the root of the project. Its
+// sessions stand between fences.
 std::string ReplayPage(const Lines& page) {
   std::string replayed;
   bool fenced = false;
@@ -98,7 +99,7 @@ std::string ReplayPage(const Lines& page) {
       replayed += line + "\n";
     }
     if (command) {
-      replayed += RunShell(line.substr(2)).out;
+      replayed += RunShell("cd ../..\n" + line.substr(2)).out;
     }
   }
   return replayed;
@@ -126,12 +127,19 @@ TEST_P(Golden, SessionIsAsRecorded) {
   Compare(path, session, Replay(session));
 }
 
-TEST(GoldenPage, SessionsOfTheFormatsPageAreWhatTheProgramPrints) {
+class GoldenPage : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenPage, SessionsAreWhatTheProgramPrints) {
   const std::filesystem::path path =
-      std::filesystem::path(FOURPILES_GOLDEN_DIR) / "../../docs/FORMATS.md";
+      std::filesystem::path(FOURPILES_GOLDEN_DIR) / "../../docs" / (GetParam() + ".md");
   const Lines page = ReadLines(path);
   Compare(path, page, ReplayPage(page));
 }
+
+INSTANTIATE_TEST_SUITE_P(Pages, GoldenPage, testing::Values("AUDIT", "FORMATS"),
+                         [](const testing::TestParamInfo<std::string>& page) {
+                           return page.param;
+                         });
 
 INSTANTIATE_TEST_SUITE_P(Sessions, Golden, testing::ValuesIn(Sessions()),
                          [](const testing::TestParamInfo<std::string>& session) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -239,6 +240,26 @@ Faults FirstIncludeFaults(std::span<const TextFile> tree) {
     if (Find(tree, header) != nullptr &&
         (includes.empty() || !header.ends_with(includes.front().path))) {
       faults.push_back(fmt::format("{}: does not include {} first", file.path, header));
+    }
+  }
+  return faults;
+}
+
+Faults SharedConstantFaults(std::span<const TextFile> tree) {
+  Faults faults;
+  std::map<std::string_view, std::string_view> places;
+  for (const TextFile& file : tree) {
+    for (const Line& line : file.path.ends_with(".h") ? Lines(file.text) : std::vector<Line>()) {
+      const std::string_view before = line.text.substr(0, line.text.find_first_of("=({"));
+      const std::vector<std::string_view> words = Split(before, " []");
+      if (!line.text.starts_with("inline const") || words.size() < 4) {
+        continue;
+      }
+      const auto [other, is_new] = places.try_emplace(words.back(), file.path);
+      if (!is_new && other->second != file.path) {
+        faults.push_back(fmt::format("{}:{}: {} is defined in {} too; give it a name of its own",
+                                     file.path, line.number, words.back(), other->second));
+      }
     }
   }
   return faults;

@@ -32,6 +32,9 @@ Faults NameFaults(const TextFile& file);
 Faults TodoFaults(const TextFile& file);
 // foo.cc includes foo.h first, which shows that foo.h compiles alone.
 Faults FirstIncludeFaults(std::span<const TextFile> tree);
+// No two headers define an inline constant of one name: linked into one program, one would have the
+// other's value.
+Faults SharedConstantFaults(std::span<const TextFile> tree);
 // A build that is up to date does nothing: no glob is looked through at each build.
 Faults GlobFaults(const TextFile& file);
 // Each .cc file is named in the nearest CMakeLists.txt: a test that is not built cannot fail.
