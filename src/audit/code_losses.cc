@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "formats/codes.h"
 #include "fourpiles/formats.h"
 #include "fourpiles/number_format.h"
+#include "kernels/fused_losses.h"
 
 namespace fourpiles {
 namespace {
@@ -57,6 +59,26 @@ RunningFacts::Moments MomentsOf(std::span<const CountedCode> codes, double n, do
   return moments;
 }
 
+// By the vectors, where float32 holds the values and what they become.
+bool RoundAsFloats(std::span<const double> values, const FormatWay& way,
+                   std::vector<double>& rounded) {
+  const bool fits = way.scale == 1 && FusedFormatOf(way.format, way.limits).has_value() &&
+                    way.limits.largest <= std::numeric_limits<float>::max();
+  if (!fits) {
+    return false;
+  }
+  std::vector<float> floats(values.size());
+  std::ranges::transform(values, floats.begin(), [](double x) { return static_cast<float>(x); });
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i]) && static_cast<double>(floats[i]) != values[i]) {
+      return false;
+    }
+  }
+  RoundTripArray(floats, way.format, NearestEven(way.overflow), floats);
+  std::ranges::transform(floats, rounded.begin(), [](float x) { return static_cast<double>(x); });
+  return true;
+}
+
 }  // namespace
 
 std::vector<double> ValuesOfCodes(const NumberFormat& format) {
@@ -104,8 +126,10 @@ RunningFacts FactsOf(std::span<const CountedCode> codes) {
 
 std::vector<double> RoundedValues(std::span<const double> values, const FormatWay& way) {
   std::vector<double> rounded(values.size());
-  std::ranges::transform(values, rounded.begin(),
-                         [&](double value) { return Rounded(value, way); });
+  if (!RoundAsFloats(values, way, rounded)) {
+    std::ranges::transform(values, rounded.begin(),
+                           [&](double value) { return Rounded(value, way); });
+  }
   return rounded;
 }
 
