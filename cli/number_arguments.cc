@@ -52,10 +52,33 @@ Result<void> RefuseIdle(const Arguments& arguments, std::string_view option, boo
                      .expected = "expected only with " + std::string(needs)});
 }
 
+std::vector<std::string> FormatItemsOf(const std::string& list) {
+  std::vector<std::string> names;
+  for (const std::string& item : ItemsOf(list)) {
+    names.emplace_back();
+    for (std::size_t begin = 0; begin <= item.size();) {
+      const std::size_t end = std::min(item.find(',', begin), item.size());
+      const std::string piece = item.substr(begin, end - begin);
+      const std::string joined = names.back() + "," + piece;
+      const bool is_choice = !names.back().empty() && FindAnyFormat(joined).has_value();
+      const bool is_name = FindAnyFormat(piece.substr(0, piece.find(':'))).has_value();
+      if (names.back().empty()) {
+        names.back() = piece;
+      } else if (is_name && !is_choice) {
+        names.push_back(piece);
+      } else {
+        names.back() = joined;
+      }
+      begin = end + 1;
+    }
+  }
+  return names;
+}
+
 Result<NamedFormats> AnyFormatsOf(const Arguments& arguments, std::string_view option) {
   NamedFormats formats;
   for (const std::string& list : arguments.All(option)) {
-    for (const std::string& name : ItemsOf(list)) {  // NAME may be a list as well as --to
+    for (const std::string& name : FormatItemsOf(list)) {  // NAME may be a list as well as --to
       TRY(const AnyFormat format, FindAnyFormat(name, option));
       if (const auto* block = std::get_if<BlockFormat>(&format)) {
         formats.blocks.push_back(*block);

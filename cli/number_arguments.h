@@ -2,6 +2,7 @@
 
 // What the commands about numbers share: reading formats, numbers and how they are rounded.
 
+#include <string>
 #include <vector>
 
 #include "cli/command.h"
@@ -48,6 +49,10 @@ inline constexpr Option kSeedOption = {
     .value = "N",
     .help = "of --rounding stochastic, 0 by default; each VALUE has random bits of its own",
 };
+
+// The names of a list: "int4:group=32,asymmetric,fp16" has two. A comma behind a colon ends a name
+// where what follows is no choice of it, but the name of a format.
+std::vector<std::string> FormatItemsOf(const std::string& list);
 
 // Formats of both kinds, each in the order typed.
 struct NamedFormats {

@@ -1,6 +1,7 @@
 // A block format: spans of whole blocks are encoded, decoded and compared.
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "audit/audit_pass.h"
@@ -28,6 +29,7 @@ class BlockPass final : public AuditPass {
       : tensor_(tensor),
         index_(format),
         format_(std::get<BlockFormat>(plan.Formats()[format].format)),
+        saturates_(plan.OverflowPolicy() == Overflow::kSaturate),
         spans_(SpansOf(tensor, format_)),
         results_(static_cast<std::size_t>(spans_.Count())) {}
 
@@ -46,6 +48,7 @@ class BlockPass final : public AuditPass {
   const AuditedTensor& tensor_;
   std::size_t index_;  // of the format in the plan
   BlockFormat format_;
+  bool saturates_;
   Spans spans_;
   std::vector<SpanResult> results_;
   std::mutex mutex_;
@@ -80,6 +83,10 @@ Result<void> BlockPass::Run(std::int64_t index, AuditScratch& scratch) {
     return {};
   }
   TRY_VOID(tensor_.values.Read(span.first, values));
+  if (saturates_) {  // else what is not finite takes the values beside it along
+    std::ranges::replace_if(
+        values, [](float value) { return !std::isfinite(value); }, 0.0F);
+  }
   BlockRounder rounder(format_, tensor_.extremes, NeedsExtremes(format_, spans_.CutsRows()));
   if (const auto done = rounder.Round(span, values, rounded); !done) {
     const std::lock_guard lock(mutex_);
