@@ -252,7 +252,7 @@ Result<void> Auditor::Finish(Job& job, AuditScratch& scratch) {
       errors_[i].Add(outcome.errors[i]);
     }
   }
-  outcome.errors = {};
+  outcome.errors = std::vector<ErrorHistogram>();  // "= {}" would keep the memory
   done_[job.place].outcome = std::move(outcome);
   return {};
 }
