@@ -177,7 +177,7 @@ void Main(int rounds, std::size_t matrices) {
 
 int main(int count, char** words) {
   int rounds = 15;
-  std::size_t matrices = 8;
+  std::size_t matrices = 24;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(words[i], "--quick") == 0) {
       rounds = 1;

@@ -237,7 +237,8 @@ Result<void> Auditor::Finish(Job& job, AuditScratch& scratch) {
   outcome.audit.tensor = static_cast<std::int32_t>(&tensor - checkpoint_.tensors.data());
   outcome.audit.name = tensor.name;
   outcome.audit.formats.resize(formats);
-  outcome.errors.resize(formats);
+  scratch.tensor_errors.assign(formats, ErrorHistogram());
+  outcome.errors = scratch.tensor_errors;
   for (const auto& pass : job.passes) {
     TRY_VOID(pass->Finish(outcome, scratch));
   }
@@ -252,7 +253,7 @@ Result<void> Auditor::Finish(Job& job, AuditScratch& scratch) {
       errors_[i].Add(outcome.errors[i]);
     }
   }
-  outcome.errors = std::vector<ErrorHistogram>();  // "= {}" would keep the memory
+  outcome.errors = {};
   done_[job.place].outcome = std::move(outcome);
   return {};
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "audit/audit.h"
@@ -31,7 +32,7 @@ struct AuditedTensor {
 struct TensorOutcome {
   TensorAudit audit;
   RunningFacts facts;
-  std::vector<ErrorHistogram> errors;  // relative ones, of each format
+  std::span<ErrorHistogram> errors;  // relative ones, of each format; empty before
 };
 
 // Memory that a thread uses again for each span: fresh pages would cost more than the work.
@@ -44,6 +45,7 @@ struct AuditScratch {
   std::vector<double> doubles = {};
   std::vector<double> rounded_doubles = {};
   std::vector<ErrorHistogram> errors = {};
+  std::vector<ErrorHistogram> tensor_errors = {};
 };
 
 class AuditPass {

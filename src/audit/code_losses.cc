@@ -59,23 +59,26 @@ RunningFacts::Moments MomentsOf(std::span<const CountedCode> codes, double n, do
   return moments;
 }
 
-// By the vectors, where float32 holds the values and what they become.
+// By the vectors, where float32 holds the values and what they become. Scaled ones are rounded to
+// float32 first, as programs do that scale.
 bool RoundAsFloats(std::span<const double> values, const FormatWay& way,
-                   std::vector<double>& rounded) {
-  const bool fits = way.scale == 1 && FusedFormatOf(way.format, way.limits).has_value() &&
-                    way.limits.largest <= std::numeric_limits<float>::max();
+                   std::span<double> rounded) {
+  const bool fits = FusedFormatOf(way.format, LimitsOf(way.format)).has_value() &&
+                    LimitsOf(way.format).largest <= std::numeric_limits<float>::max();
   if (!fits) {
     return false;
   }
   std::vector<float> floats(values.size());
-  std::ranges::transform(values, floats.begin(), [](double x) { return static_cast<float>(x); });
+  std::ranges::transform(values, floats.begin(),
+                         [&](double x) { return static_cast<float>(x * way.scale); });
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i]) && static_cast<double>(floats[i]) != values[i]) {
+    if (way.scale == 1 && std::isfinite(values[i]) && static_cast<double>(floats[i]) != values[i]) {
       return false;
     }
   }
   RoundTripArray(floats, way.format, NearestEven(way.overflow), floats);
-  std::ranges::transform(floats, rounded.begin(), [](float x) { return static_cast<double>(x); });
+  std::ranges::transform(floats, rounded.begin(),
+                         [&](float x) { return static_cast<double>(x) / way.scale; });
   return true;
 }
 
@@ -91,12 +94,14 @@ std::vector<double> ValuesOfCodes(const NumberFormat& format) {
 
 std::vector<CountedCode> CountedCodes(std::span<const std::uint64_t> counts,
                                       std::span<const double> values) {
+  const std::span<const std::uint64_t> of_values = counts.first(values.size());
   std::vector<CountedCode> codes;
-  codes.reserve(values.size() / 4);
-  for (std::size_t code = 0; code < values.size(); ++code) {
-    if (counts[code] > 0) {
+  codes.reserve(static_cast<std::size_t>(
+      std::ranges::count_if(of_values, [](std::uint64_t count) { return count > 0; })));
+  for (std::size_t code = 0; code < of_values.size(); ++code) {
+    if (of_values[code] > 0) {
       codes.push_back({static_cast<std::uint32_t>(code), values[code],
-                       static_cast<std::int64_t>(counts[code])});
+                       static_cast<std::int64_t>(of_values[code])});
     }
   }
   return codes;
@@ -134,9 +139,12 @@ std::vector<double> RoundedValues(std::span<const double> values, const FormatWa
 }
 
 std::vector<double> RoundedCodes(std::span<const CountedCode> codes, const FormatWay& way) {
+  std::vector<double> values(codes.size());
+  std::ranges::transform(codes, values.begin(), &CountedCode::value);
+  const std::vector<double> of_values = RoundedValues(values, way);
   std::vector<double> rounded(codes.empty() ? 0 : codes.back().code + std::size_t{1});
-  for (const CountedCode& each : codes) {
-    rounded[each.code] = Rounded(each.value, way);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    rounded[codes[i].code] = of_values[i];
   }
   return rounded;
 }
