@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "report/audit.h"
+#include "tensors/name_pattern.h"
 #include "tensors/piles.h"
 
 namespace fourpiles::cli {
@@ -115,6 +116,21 @@ Result<StepAudit> AuditTheStep(const Arguments& arguments, const Checkpoint& wei
                    options);
 }
 
+// A script that asks of nothing would be told that all is well.
+Result<void> CheckFilters(const Checkpoint& checkpoint, const std::vector<std::string>& filters) {
+  const auto matches = [&](const FileTensor& tensor) {
+    return std::ranges::any_of(
+        filters, [&](const std::string& filter) { return Matches(tensor.name, filter); });
+  };
+  if (filters.empty() || std::ranges::any_of(checkpoint.tensors, matches)) {
+    return {};
+  }
+  return WrongUsage({.where = "--filter",
+                     .found = "no tensor has a name like that",
+                     .expected = "",
+                     .hint = "\"fourpiles inspect PATH --all\" lists the names"});
+}
+
 void AddReport(const AuditReport& report, const Arguments& arguments, Answer& answer) {
   if (arguments.Has("--json")) {
     answer.json = AuditJson(report);
@@ -128,9 +144,8 @@ void AddReport(const AuditReport& report, const Arguments& arguments, Answer& an
   const bool fault =
       !report.findings.empty() && report.findings.front().severity == AuditSeverity::kFault;
   answer.exit_status = fault ? 1 : 0;
-  if (AsksForValues(arguments) && report.audit.tensors.empty()) {
-    answer.warnings.emplace_back(arguments.Has("--filter") ? "no tensor matches the filter"
-                                                           : "there is no tensor of real numbers");
+  if (arguments.Has("--to") && report.audit.tensors.empty()) {
+    answer.warnings.emplace_back("there is no tensor of real numbers");
   }
 }
 
@@ -145,6 +160,7 @@ Result<Answer> Run(const Arguments& arguments) {
   Work work = {.filters = {filters.begin(), filters.end()}};
   TRY(work.threads, ThreadsOf(arguments));
   TRY(const Checkpoint checkpoint, Open(report.path, answer));
+  TRY_VOID(CheckFilters(checkpoint, work.filters));
   if (arguments.Has("--to")) {
     const Checkpoint asked =
         work.filters.empty() ? WithoutOptimizer(checkpoint, report.optimizer_tensors) : checkpoint;
@@ -155,6 +171,10 @@ Result<Answer> Run(const Arguments& arguments) {
   }
   if (AsksForStep(arguments)) {
     TRY(report.step, AuditTheStep(arguments, checkpoint, work, answer));
+    for (AuditFinding& finding : FindingsOf(*report.step, report.thresholds)) {
+      report.findings.push_back(std::move(finding));
+    }
+    Rank(report.findings);
   }
   AddReport(report, arguments, answer);
   return answer;

@@ -168,11 +168,13 @@ class Comparer {
       if (own == firsts.end() || own->second != i) {
         continue;
       }
+      comparison_.real += HoldsRealNumbers(first_.tensors[i]) ? 1 : 0;
       if (const auto other = seconds.find(own->first); other != seconds.end()) {
         pairs_.push_back({.first = i, .second = other->second});
         bytes_ += first_.tensors[i].bytes + second_.tensors[other->second].bytes;
       } else {
         comparison_.only_first.emplace_back(own->first);
+        comparison_.unpaired += HoldsRealNumbers(first_.tensors[i]) ? 1 : 0;
       }
     }
     for (const auto& [name, place] : seconds) {
@@ -251,11 +253,13 @@ class Comparer {
         facts.Add(results_[i].compared->facts);
         AddTensor(i);
       } else {
+        comparison_.unpaired += HoldsRealNumbers(First(i)) ? 1 : 0;
         audit.skipped.push_back({.tensor = static_cast<std::int32_t>(pairs_[i].first),
                                  .name = First(i).name,
                                  .why = results_[i].skipped});
       }
     }
+    audit.each_in_every_format = false;
     audit.values = facts.Facts();
     for (std::size_t i = 0; i < audit.formats.size(); ++i) {
       Losses& losses = audit.totals[i].losses;
@@ -320,6 +324,26 @@ void JudgeFactor(const Losses& losses, const Thresholds& thresholds,
   }
 }
 
+void JudgePairs(const Comparison& comparison, const Thresholds& thresholds,
+                std::vector<AuditFinding>& findings) {
+  const Threshold& threshold = Of(thresholds, ThresholdId::kUnpaired);
+  const double share = comparison.real == 0 ? 1
+                                            : static_cast<double>(comparison.unpaired) /
+                                                  static_cast<double>(comparison.real);
+  if (share > threshold.value) {
+    findings.push_back(
+        {.severity = AuditSeverity::kFault,
+         .what = comparison.real == 0
+                     ? "there is no tensor of real numbers to compare"
+                     : fmt::format("{} of {} tensors are not there as real numbers of that shape",
+                                   comparison.unpaired, comparison.real),
+         .remedy = "they are named below",
+         .value = share,
+         .limit = threshold.value,
+         .threshold = threshold});
+  }
+}
+
 }  // namespace
 
 Result<Comparison> AuditAgainst(const Checkpoint& first, const Checkpoint& second,
@@ -330,6 +354,7 @@ Result<Comparison> AuditAgainst(const Checkpoint& first, const Checkpoint& secon
 std::vector<AuditFinding> FindingsOf(const Comparison& comparison, const Thresholds& thresholds) {
   const Audit& audit = comparison.audit;
   std::vector<AuditFinding> findings = FindingsOf(audit, thresholds);
+  JudgePairs(comparison, thresholds, findings);
   for (std::size_t i = 0; i < audit.tensors.size(); ++i) {
     for (std::size_t j = 0; j < audit.formats.size(); ++j) {
       const FormatLosses& in_format = audit.tensors[i].formats[j];

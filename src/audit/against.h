@@ -16,6 +16,9 @@ struct Comparison {
   // tensors in, as they come; a tensor has figures in its own alone. `overflow` is saturate where
   // every finite value is one in the second too, else ieee. Tensors of other shapes are skipped.
   Audit audit = {};
+  // Tensors of real numbers of the first, and those of them that were not compared.
+  std::int64_t real = 0;
+  std::int64_t unpaired = 0;
   std::vector<std::string> only_first = {};   // tensors without a partner in the second …
   std::vector<std::string> only_second = {};  // … and in the first
 };

@@ -51,6 +51,7 @@ struct SkippedTensor {
 struct Audit {
   Overflow overflow = Overflow::kSaturate;
   std::vector<AuditFormat> formats = {};
+  bool each_in_every_format = true;       // false: each tensor is in one of them
   std::vector<TensorAudit> tensors = {};  // in the order of the checkpoint
   std::vector<SkippedTensor> skipped = {};
   ValueFacts values = {};                 // of all tensors; the moments are of all values together

@@ -64,7 +64,7 @@ AuditFinding Make(AuditSeverity severity, const Threshold& threshold, double val
 
 // Zeros and infinities alone: what attention adds to scores that must not count.
 bool IsMask(const ValueFacts& values) {
-  return values.infinite > 0 && values.nan == 0 && values.largest == 0;
+  return values.infinite > 0 && values.zero > 0 && values.nan == 0 && values.largest == 0;
 }
 
 void JudgeStored(const ValueFacts& values, const Thresholds& thresholds, Findings& findings) {
@@ -281,6 +281,22 @@ void JudgeFormat(const Case& of, Findings& findings) {
   JudgeSpread(of, findings);
 }
 
+// Tensors that a format cannot hold.
+void JudgePossible(const Audit& audit, const Thresholds& thresholds, std::size_t format,
+                   Findings& findings) {
+  const auto why = [&](const TensorAudit& tensor) { return tensor.formats[format].not_possible; };
+  const std::int64_t count = std::ranges::count_if(
+      audit.tensors, [&](const TensorAudit& tensor) { return !why(tensor).empty(); });
+  const auto total = static_cast<std::int64_t>(audit.tensors.size());
+  const Threshold& threshold = Of(thresholds, ThresholdId::kNotPossible);
+  if (const double share = Share(count, total); share > threshold.value) {
+    findings.push_back(
+        Make(count == total ? AuditSeverity::kFault : AuditSeverity::kWarning, threshold, share));
+    findings.back().what = CountWords(count, total, "tensors") + " cannot be in it";
+    findings.back().remedy = "they stay in a format of one value";
+  }
+}
+
 // By how much a limit is passed, for the order alone. Every limit is passed in one direction.
 double Distance(const AuditFinding& finding) {
   return std::abs(finding.value - finding.limit);
@@ -327,6 +343,11 @@ std::vector<AuditFinding> FindingsOf(const Audit& audit, const Thresholds& thres
       JudgeFormat({audit, thresholds, tensor, format}, findings);
       Name(findings, from, tensor, format);
     }
+  }
+  for (std::size_t j = 0; j < audit.formats.size() && audit.each_in_every_format; ++j) {
+    const std::size_t from = findings.size();
+    JudgePossible(audit, thresholds, j, findings);
+    Name(findings, from, -1, static_cast<std::int32_t>(j));
   }
   Rank(findings);
   return findings;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "audit/audit.h"
+#include "audit/step.h"
 #include "audit/thresholds.h"
 
 namespace fourpiles {
@@ -34,6 +35,9 @@ struct AuditFinding {
 // By severity, then in the order of the thresholds, then the one that passes its limit by most. Of
 // a tensor in a format at most one each about its range and about its precision.
 std::vector<AuditFinding> FindingsOf(const Audit& audit, const Thresholds& thresholds);
+
+// Gradients and updates that are no numbers; of all tensors together.
+std::vector<AuditFinding> FindingsOf(const StepAudit& step, const Thresholds& thresholds);
 
 // Sorts findings of several sources as FindingsOf does.
 void Rank(std::vector<AuditFinding>& findings);

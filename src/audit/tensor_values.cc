@@ -383,4 +383,9 @@ Result<void> TensorValues::Read(std::int64_t first, std::span<double> values) co
   return {};
 }
 
+bool HoldsRealNumbers(const FileTensor& tensor) {
+  return tensor.type != nullptr && !tensor.type->name.starts_with("complex") &&
+         (tensor.type->block_elements > 1 || FindFormat(tensor.type->name).has_value());
+}
+
 }  // namespace fourpiles

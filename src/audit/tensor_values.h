@@ -89,6 +89,9 @@ class TensorValues {
   std::vector<std::int64_t> strides_ = {};          // … in elements
 };
 
+// Whether its elements are real numbers, single or in blocks: no integers, bool, complex.
+bool HoldsRealNumbers(const FileTensor& tensor);
+
 inline constexpr std::int64_t kMostRepeatedBytes = std::int64_t{256} << 20;
 
 }  // namespace fourpiles

@@ -22,6 +22,9 @@ constexpr Thresholds kDefaults = {{
      "IEEE 754-2019, 6.2: every product with one is NaN"},
     {ThresholdId::kInfinite, "infinite", 0, "share",
      "values that are infinite before anything is converted", "IEEE 754-2019, 6.1 and 7.2"},
+    {ThresholdId::kUnpaired, "unpaired", 0, "share",
+     "tensors that a conversion does not hold as real numbers of the same shape",
+     "a conversion takes every tensor along"},
     {ThresholdId::kOverflow, "overflow", 0, "share", "values that round past the largest one",
      "pytorch/pytorch#178817, onnx/onnx#6220: NaN or infinity, or clipped without a word"},
     {ThresholdId::kSaturated, "saturated", 0.0001, "share",
@@ -56,6 +59,9 @@ constexpr Thresholds kDefaults = {{
     {ThresholdId::kSubnormal, "subnormal", 0.01, "share",
      "values that become subnormal, in formats of 16 bits, zeros where hardware flushes them",
      "pytorch/pytorch#19652, tensorflow/tensorflow#36514"},
+    {ThresholdId::kNotPossible, "not-possible", 0, "share",
+     "tensors that cannot be in a format, whose rows are no whole blocks of it",
+     "ggml-quants.h: rows are whole blocks"},
 }};
 
 static_assert([] {

@@ -15,6 +15,7 @@ namespace fourpiles {
 enum class ThresholdId {
   kNan,
   kInfinite,
+  kUnpaired,
   kOverflow,
   kSaturated,
   kSqnr16Bit,
@@ -30,8 +31,9 @@ enum class ThresholdId {
   kChannelOutliers,
   kKurtosis,
   kSubnormal,
+  kNotPossible,
 };
-inline constexpr std::size_t kThresholds = 17;
+inline constexpr std::size_t kThresholds = 19;
 
 struct Threshold {
   ThresholdId id = {};

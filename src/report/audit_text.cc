@@ -202,8 +202,10 @@ std::string ValuesText(const AuditReport& report, bool all) {
 std::string AuditText(const AuditReport& report, const AuditView& view) {
   std::string text = HasValues(report) ? ValuesText(report, view.all) : "";
   if (report.step) {
-    text += fmt::format("{}training step of {}\n{}", text.empty() ? "" : "\n",
-                        Shown(report.path, 100), StepText(*report.step, view.all));
+    const bool has_told = HasValues(report) || report.findings.empty();
+    text += fmt::format("{}training step of {}\n{}{}", text.empty() ? "" : "\n",
+                        Shown(report.path, 100), has_told ? "" : FindingsText(report, view.all),
+                        StepText(*report.step, view.all));
   }
   return text;
 }

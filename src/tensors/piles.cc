@@ -12,6 +12,7 @@
 
 #include "base/ascii.h"
 #include "base/keyed_hash.h"
+#include "fourpiles/number_format.h"
 
 namespace fourpiles {
 namespace {
@@ -154,6 +155,7 @@ class Weights {
         by_name_.try_emplace(WithoutContainer(tensors[i].name), static_cast<std::int32_t>(i));
         if (MayBeTrained(tensors[i])) {
           by_shape_[tensors[i].shape].push_back(static_cast<std::int32_t>(i));
+          trained_.push_back(static_cast<std::int32_t>(i));
         }
       }
     }
@@ -191,14 +193,15 @@ class Weights {
     return found == by_name_.end() ? -1 : found->second;
   }
 
-  // No buffer of a norm, and no second name of a weight that is tied.
+  // No buffer of a norm, no mask or counter, and no second name of a weight that is tied.
   bool MayBeTrained(const FileTensor& tensor) {
     const std::string_view name = tensor.name;
     const bool is_buffer = name.ends_with("running_mean") || name.ends_with("running_var") ||
                            name.ends_with("num_batches_tracked");
     const bool is_tied =
         tensor.storage >= 0 && !places_.emplace(tensor.storage, tensor.offset).second;
-    return !is_buffer && !is_tied;
+    const bool is_real = tensor.type == nullptr || FindFormat(tensor.type->name).has_value();
+    return is_real && !is_buffer && !is_tied;
   }
 
   // By its number, or by the name of the weight between "state." and the moment.
@@ -220,9 +223,35 @@ class Weights {
     }
   }
 
-  // Each number takes the next weight of its shape; all or none of an optimizer.
+  using Parameters = std::map<std::int64_t, Parameter>;
+
+  // Where number n has the shape of trained weight n: of one group, whatever has no state.
+  bool MatchPlaces(const Parameters& parameters) {
+    std::vector<std::int32_t> found;
+    found.reserve(parameters.size());
+    for (const auto& [number, parameter] : parameters) {
+      const auto place = static_cast<std::size_t>(number);
+      const bool fits =
+          parameter.shape != nullptr && place < trained_.size() &&
+          tensors_[static_cast<std::size_t>(trained_[place])].shape == *parameter.shape;
+      if (!fits) {
+        return false;
+      }
+      found.push_back(trained_[place]);
+    }
+    Take(parameters, found);
+    return true;
+  }
+
+  // Else each number takes the next weight of its shape; all or none of an optimizer, and none
+  // where a number is missing, whose weight could be any.
   void MatchNumbers() {
     for (const auto& [optimizer, parameters] : parameters_) {
+      const bool has_all =
+          parameters.rbegin()->first + 1 == static_cast<std::int64_t>(parameters.size());
+      if (MatchPlaces(parameters) || !has_all) {
+        continue;
+      }
       std::map<std::vector<std::int64_t>, std::size_t> next;
       std::vector<std::int32_t> found;
       for (const auto& [number, parameter] : parameters) {
@@ -243,8 +272,7 @@ class Weights {
     }
   }
 
-  void Take(const std::map<std::int64_t, Parameter>& parameters,
-            const std::vector<std::int32_t>& weights) {
+  void Take(const Parameters& parameters, const std::vector<std::int32_t>& weights) {
     auto weight = weights.begin();
     for (const auto& [number, parameter] : parameters) {
       for (const std::size_t state : parameter.states) {
@@ -259,7 +287,8 @@ class Weights {
   std::unordered_map<std::string_view, std::int32_t, KeyedHash> by_name_ = {};
   std::set<std::pair<std::int32_t, std::int64_t>> places_ = {};  // storage and offset
   std::map<std::vector<std::int64_t>, std::vector<std::int32_t>> by_shape_ = {};
-  std::map<std::string_view, std::map<std::int64_t, Parameter>> parameters_ = {};
+  std::vector<std::int32_t> trained_ = {};
+  std::map<std::string_view, Parameters> parameters_ = {};
 };
 
 bool IsOfPyTorch(std::string_view format) {

@@ -111,5 +111,23 @@ TEST(Piles, FindAWeightByTheNameInItsState) {
   EXPECT_EQ(piles[1].weight, 0);
 }
 
+// PyTorch numbers parameters through; one that never had a gradient has no state.
+TEST(Piles, NumbersOfOneGroupCountWhatHasNoState) {
+  std::vector<FileTensor> tensors = {
+      Tensor("model.0.weight", {3}),
+      Tensor("model.1.weight", {3}),
+      Tensor("model.2.weight", {4}),
+      Tensor("optimizer.state.1.exp_avg", {3}),
+      Tensor("optimizer.state.2.exp_avg", {4}),
+  };
+  EXPECT_EQ(TensorPilesOf(tensors)[3].weight, 1);
+  EXPECT_EQ(TensorPilesOf(tensors)[4].weight, 2);
+  // Of several groups nobody knows which one is missing.
+  tensors[3].name = "optimizer.state.2.exp_avg";
+  tensors[4].name = "optimizer.state.0.exp_avg";
+  EXPECT_EQ(TensorPilesOf(tensors)[3].weight, -1);
+  EXPECT_EQ(TensorPilesOf(tensors)[4].weight, -1);
+}
+
 }  // namespace
 }  // namespace fourpiles
