@@ -278,7 +278,7 @@ void Auditor::Work() {
   while (const std::optional<Task> task = Next(scratch)) {
     if (auto done = Do(*task, scratch); !done) {
       const std::lock_guard lock(mutex_);
-      failure_ = std::move(done).error();
+      failure_ = failure_ ? failure_ : std::move(done).error();
     }
   }
 }

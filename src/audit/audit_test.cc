@@ -214,6 +214,8 @@ TEST_F(AuditFiles, DoNotDependOnThreads) {
   AuditOptions options = {.formats = FormatsNamed({"fp16", "e4m3:scaled", "mxfp4", "nvfp4", "nf4",
                                                    "int8:tensor", "int8:channel"})};
   const Audit one = AuditOf(path, options);
+  EXPECT_EQ(one.totals[5].scales->scales, 1);     // of the whole tensor
+  EXPECT_EQ(one.totals[6].scales->scales, 1100);  // of each row
   for (const int threads : {2, 5}) {
     options.threads = threads;
     const Audit many = AuditOf(path, options);

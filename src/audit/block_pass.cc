@@ -113,6 +113,11 @@ Result<void> BlockPass::Finish(TensorOutcome& outcome, AuditScratch& /*scratch*/
     Add(result.losses, to.losses);
     Add(result.scales, scales);
   }
+  if (HasOneScale(format_, spans_.CutsRows())) {  // each of the spans has told of it
+    scales.scales = std::min<std::int64_t>(scales.scales, 1);
+    scales.zero = std::min<std::int64_t>(scales.zero, 1);
+    scales.lost_blocks = std::min<std::int64_t>(scales.lost_blocks, 1);
+  }
   if (HasScales(format_)) {
     to.scales = scales;
   }

@@ -42,11 +42,14 @@ double TensorScaleOf(const BlockTensor& tensor) {
 
 }  // namespace
 
+bool HasOneScale(const BlockFormat& format, bool cuts_rows) {
+  return format.kind == BlockKind::kInteger &&
+         (format.granularity == Granularity::kTensor ||
+          (format.granularity == Granularity::kChannel && cuts_rows));
+}
+
 bool NeedsExtremes(const BlockFormat& format, bool cuts_rows) {
-  return format.kind == BlockKind::kTwoLevel ||
-         (format.kind == BlockKind::kInteger && format.granularity == Granularity::kTensor) ||
-         (format.kind == BlockKind::kInteger && format.granularity == Granularity::kChannel &&
-          cuts_rows);
+  return format.kind == BlockKind::kTwoLevel || HasOneScale(format, cuts_rows);
 }
 
 bool HasScales(const BlockFormat& format) {
@@ -54,7 +57,7 @@ bool HasScales(const BlockFormat& format) {
 }
 
 // Elements beside the span that hold the tensor's extremes make a scale of the whole tensor what it
-// would be: rows of their own, or a block at the end of a row that is cut.
+// would be: rows of their own, or a block of their own behind the last one of a single row.
 Result<void> BlockRounder::Round(const Span& span, std::span<const float> values,
                                  std::span<float> rounded) {
   if (!needs_extremes_) {
@@ -63,13 +66,19 @@ Result<void> BlockRounder::Round(const Span& span, std::span<const float> values
     return DecodeBlocks(tensor_, rounded);
   }
   const std::int64_t block = std::max(2, tensor_.format.block_elements);
-  const std::int64_t more_rows = span.rows == 1 ? 0 : (block + span.columns - 1) / span.columns;
-  tensor_.shape = {.rows = span.rows + more_rows,
-                   .columns = span.columns + (span.rows == 1 ? block : 0)};
+  const auto divided_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  std::int64_t behind = span.Elements();
+  if (span.rows == 1) {
+    behind = divided_up(span.columns, block) * block;  // zeros change no scale
+    tensor_.shape = {.rows = 1, .columns = behind + block};
+  } else {
+    tensor_.shape = {.rows = span.rows + divided_up(block, span.columns), .columns = span.columns};
+  }
   with_extremes_.assign(static_cast<std::size_t>(tensor_.shape.rows * tensor_.shape.columns), 0);
   std::ranges::copy(values, with_extremes_.begin());
-  with_extremes_[values.size()] = static_cast<float>(extremes_.lowest);
-  with_extremes_[values.size() + 1] = static_cast<float>(extremes_.highest);
+  const auto place = static_cast<std::size_t>(behind);
+  with_extremes_[place] = static_cast<float>(extremes_.lowest);
+  with_extremes_[place + 1] = static_cast<float>(extremes_.highest);
   room_.resize(with_extremes_.size());
   TRY_VOID(EncodeBlocks(with_extremes_, {}, tensor_));
   TRY_VOID(DecodeBlocks(tensor_, room_));

@@ -17,8 +17,11 @@ struct Extremes {
   double highest = 0;
 };
 
-// Whether a span alone does not tell the scales: those of the whole tensor, or of a row that is
+// Whether all of a tensor's spans have one scale: of the whole tensor, or of its only row, that is
 // cut.
+bool HasOneScale(const BlockFormat& format, bool cuts_rows);
+// Whether a span alone does not tell the scales: such a one, or one that others are multiplied
+// with.
 bool NeedsExtremes(const BlockFormat& format, bool cuts_rows);
 
 class BlockRounder {

@@ -64,6 +64,27 @@ TEST(BlockRounder, TellsTheScales) {
   EXPECT_EQ(facts.smallest, facts.largest);
 }
 
+// The last block of a row of 20 has a scale of its own: 6 ÷ 6 beside 2688 ÷ 6, where the tensor's
+// is 2688 ÷ (6 × 448). All values are ones of float4_e2m1fn times their scale.
+TEST(BlockRounder, AShortBlockOfASingleRowKeepsItsScale) {
+  for (const char* name : {"nvfp4", "nvfp4:tensor-scale=divisor"}) {
+    std::vector<float> values(20);
+    values[0] = 2688;
+    values[16] = 6;
+    values[17] = 3;
+    values[18] = -1.5F;
+    values[19] = 0.5F;
+    BlockRounder rounder(*FindBlockFormat(name), {.lowest = -1.5, .highest = 2688}, true);
+    std::vector<float> rounded(values.size());
+    ASSERT_TRUE(rounder.Round({.rows = 1, .columns = 20}, values, rounded).has_value());
+    EXPECT_EQ(rounded, values) << name;
+    const ScaleFacts facts = rounder.Scales(values);
+    EXPECT_EQ(facts.scales, 2);
+    EXPECT_EQ(facts.smallest, 1);
+    EXPECT_EQ(facts.largest, 448);
+  }
+}
+
 TEST(Spans, CoverATensorOnce) {
   struct Cut {
     std::int64_t elements, columns, block;

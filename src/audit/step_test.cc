@@ -130,6 +130,23 @@ TEST_F(Step, VerdictsFollowTheThresholds) {
   EXPECT_FALSE(audit->verdicts[1].needed);  // bfloat16 has the range of float32
 }
 
+// 65520 ÷ 60000 lies between 2^0 and 2^1.
+TEST(StepVerdicts, DoNotAdviseAScaleThatTheLargestGradientHasNoRoomFor) {
+  const std::vector<NumberFormat> formats = {*FindFormat("float16")};
+  GradientCounts counts(formats);
+  counts.Add(std::vector<double>{60000, 1e-9});
+  const StepAudit audit = {
+      .formats = formats,
+      .gradients = GradientAudit{.facts = counts.Facts(), .totals = {counts.LossesIn(0)}}};
+  const std::vector<StepVerdict> verdicts = VerdictsOf(audit);
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_TRUE(verdicts[0].needed);
+  EXPECT_EQ(verdicts[0].sentence,
+            "50 % of the gradients vanish in float16, and a loss scale helps little: the largest "
+            "gradient, 6e+04, fits up to the scale 2^0. Clip it first, or use a format of more "
+            "range.");
+}
+
 TEST_F(Step, FiltersChooseTensors) {
   const auto audit = AuditOf(checkpoint_, {.learning_rate = 1e-4, .filters = {"bias"}});
   ASSERT_EQ(audit->updates->tensors.size(), 1U);
@@ -192,7 +209,7 @@ TEST_F(Step, AFileThatShrinksIsAnError) {
 
 // Blocks of more than one thread, of a tensor of more than one block.
 TEST_F(Step, ThreadsChangeNothing) {
-  constexpr std::int64_t kElements = 3 * 65'536 + 17;
+  constexpr std::int64_t kElements = kBlocksAhead * kStepBlock + 17;
   std::string data;
   for (std::int64_t i = 0; i < 4 * kElements; ++i) {
     const float value = 1e-3F * static_cast<float>(i * 7919 % 10'007 + 1);
@@ -214,11 +231,14 @@ TEST_F(Step, ThreadsChangeNothing) {
                                   .offset = offset});
     offset += 4 * kElements;
   }
-  const StepOptions one = {.learning_rate = 1e-3, .step = 10};
+  StepProgress last;
+  const StepOptions one = {
+      .learning_rate = 1e-3, .step = 10, .progress = [&](const StepProgress& now) { last = now; }};
   const auto expected = AuditStep({.weights = &checkpoint}, one);
   ASSERT_TRUE(expected.has_value()) << ErrorLine(expected);
   EXPECT_EQ(expected->updates->totals[0].elements, kElements);
   EXPECT_EQ(expected->gradients->facts.count, kElements);
+  EXPECT_EQ(last.elements_done, 2 * kElements);
   for (const int threads : {2, 3, 8}) {
     StepOptions options = one;
     options.threads = threads;
@@ -234,6 +254,7 @@ TEST_F(Step, ThreadsChangeNothing) {
       EXPECT_EQ(expected->gradients->totals[i].scales.back().overflow,
                 audit->gradients->totals[i].scales.back().overflow);
     }
+    EXPECT_EQ(last.elements_done, 2 * kElements);
     EXPECT_EQ(audit->gradients->facts.count, kElements);
     EXPECT_EQ(audit->gradients->facts.binades, expected->gradients->facts.binades);
   }

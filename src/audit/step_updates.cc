@@ -91,8 +91,8 @@ Result<FormatSums> SumsOf(const WeightValues& values, StepWork& work) {
       }
       AddAll(*part, sums);
     }
+    work.Advance(std::min(count * kStepBlock, values.weight.Elements() - begin * kStepBlock));
     begin += count;
-    work.Advance(std::min(count * kStepBlock, values.weight.Elements()));
   }
   return sums;
 }

@@ -56,6 +56,12 @@ std::string ScalingSentence(std::string_view format, const GradientLosses& losse
                        format, vanish);
   }
   const int exponent = losses.recommended.value_or(0);
+  if (exponent == 0) {  // no scale leaves the largest gradient its headroom
+    return fmt::format(
+        "{} of the gradients vanish in {}, and a loss scale helps little: the largest gradient, "
+        "{:.3g}, fits up to the scale 2^{}. Clip it first, or use a format of more range.",
+        vanish, format, facts.largest, *losses.largest_safe);
+  }
   const ScaleLosses& scaled = losses.scales[static_cast<std::size_t>(exponent)];
   return fmt::format(
       "Use loss scaling with {} gradients: {} of them vanish without it, {} at the scale 2^{}, "

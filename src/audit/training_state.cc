@@ -252,7 +252,8 @@ class Finder {
     for (const std::int32_t weight : candidates_) {
       const FileTensor& tensor = weights_.tensors[Index(weight)];
       const bool is_tied = tensor.storage >= 0 && places.contains(place_of(weight));
-      const bool is_state = IsOneFile() && roles_[Index(weight)].part.has_value();
+      const bool is_state =
+          IsOneFile() && (roles_[Index(weight)].part.has_value() || weight == result_.step);
       if (!joined.contains(weight) && HoldsNumbers(tensor) && !is_tied && !is_state) {
         result_.without_state.push_back(weight);
       }

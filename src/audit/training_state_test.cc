@@ -141,6 +141,8 @@ TEST(TrainingState, WeightsWithoutItAreListed) {
   EXPECT_EQ(FindTrainingState(Weights(), state)->without_state, std::vector<std::int32_t>{0});
   const Checkpoint both = Holding("c", {{"w"}, {"u"}, {"adam_m/w"}, {"adam_v/w"}});
   EXPECT_EQ(FindTrainingState(both, both)->without_state, std::vector<std::int32_t>{1});
+  const Checkpoint counted = Holding("c", {{"w"}, {"step", {}}, {"adam_m/w"}, {"adam_v/w"}});
+  EXPECT_TRUE(FindTrainingState(counted, counted)->without_state.empty());
 }
 
 TEST(TrainingState, OfAnotherShapeNamesTheTensor) {

@@ -212,7 +212,10 @@ HWY_NOINLINE void RoundRuns(const FusedRuns& block, const FusedFormat& format, F
     state.losses.changed += counts.losses.changed;
     const auto largest = static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), sums.largest)));
     const std::size_t at = block.first + place;
-    if (largest > state.losses.largest_relative_error || at < block.sampled) {
+    // What vanished is off by 1, but its product with its reciprocal may be less.
+    constexpr double kNearlyOne = 1 - 0x1p-23;
+    const double best = state.losses.largest_relative_error;
+    if (largest > best || (largest >= kNearlyOne && best < 1) || at < block.sampled) {
       HWY_ALIGN float relatives[kFusedRun];
       rounder.StoreRelatives(values, reciprocals, relatives);
       TakeLargest(relatives, at, state.losses);

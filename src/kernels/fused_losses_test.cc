@@ -117,6 +117,23 @@ TEST(RoundFused, IsTheSameOnEveryTarget) {
   }
 }
 
+// 41 × (1 ÷ 41) is 1 − 2^−24 in float32: so far off is what is clipped to next to nothing, and what
+// vanished is off by more, by 1.
+TEST(RoundFused, FindsWhatVanishedBehindWhatIsClippedToNextToNothing) {
+  std::vector<float> values(1024, 1);
+  values[10] = 41 * 0x1p30F;
+  values[700] = 41 * 0x1p-30F;
+  const FusedFormat format = *FusedFormatOf(*FindFormat("float8_e4m3fn"), kNamed[2].limits);
+  ForEachTarget([&](const char* target) {
+    BlockLosses losses;
+    ErrorHistogram histogram;
+    RoundFused({.values = values, .facts = FactsOf(std::span<const float>(values))}, {&format, 1},
+               {&losses, 1}, {&histogram, 1});
+    EXPECT_EQ(losses.largest_relative_error, 1) << target;
+    EXPECT_EQ(losses.largest_at, 700) << target;
+  });
+}
+
 TEST(RoundFused, LeavesExtremesToTheOtherWay) {
   EXPECT_FALSE(CanRoundFused({.count = 1, .nan = 1}));
   EXPECT_FALSE(CanRoundFused({.count = 1, .infinite = 1}));

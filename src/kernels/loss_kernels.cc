@@ -341,9 +341,11 @@ std::uint16_t LargestBelow(std::span<const std::uint16_t> codes, std::uint16_t m
   for (; i + kCodes <= codes.size(); i += kCodes) {
     most = hn::Max(most, below(hn::LoadU(d, codes.data() + i)));
   }
-  HWY_ALIGN std::uint16_t rest[kCodes] = {};
-  std::memcpy(rest, codes.data() + i, (codes.size() - i) * sizeof(std::uint16_t));
-  most = hn::Max(most, below(hn::Load(d, rest)));
+  if (i < codes.size()) {
+    HWY_ALIGN std::uint16_t rest[kCodes] = {};
+    std::memcpy(rest, codes.data() + i, (codes.size() - i) * sizeof(std::uint16_t));
+    most = hn::Max(most, below(hn::Load(d, rest)));
+  }
   return hn::GetLane(hn::MaxOfLanes(d, most));
 }
 

@@ -55,7 +55,7 @@ TEST(CountLosses, IsTheSameOnEveryTarget) {
   RoundTripArray(values, *FindFormat("float16"), {}, rounded);
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{17},
                                  std::size_t{130}, kLossBlock}) {
-    for (const std::size_t start : {0, 1, 3}) {
+    for (const std::size_t start : {0U, 1U, 3U}) {
       std::vector<BlockLosses> all;
       std::vector<BlockFacts> facts;
       std::vector<double> quantiles;

@@ -72,9 +72,13 @@ bool HasValues(const AuditReport& report) {
 std::vector<FindingGroup> GroupsOf(const std::vector<AuditFinding>& findings, bool all) {
   std::vector<FindingGroup> groups;
   for (const AuditFinding& finding : findings) {
+    if (all) {
+      groups.push_back({.worst = &finding, .count = 1});
+      continue;
+    }
     const auto same = std::ranges::find_if(
         groups, [&](const FindingGroup& group) { return SameKind(*group.worst, finding); });
-    if (all || same == groups.end()) {
+    if (same == groups.end()) {
       groups.push_back({.worst = &finding, .count = 1});
     } else {
       ++same->count;
