@@ -84,6 +84,10 @@ void PickleStack::PushTuple(std::span<const PickleRef> items, Kind kind) {
 }
 
 void PickleStack::PushGlobal(const std::string& module, const std::string& name) {
+  if (module.size() + name.size() > kLongestGlobal) {
+    return Fail(fmt::format("an import whose name has more than {} bytes", kLongestGlobal),
+                "expected fewer");
+  }
   std::string written = module + "." + name;
   const auto [place, is_new] =
       global_numbers_.try_emplace(written, static_cast<std::uint32_t>(global_numbers_.size()));

@@ -209,6 +209,66 @@ TEST(Torch, SaysWhatIsWrong) {
             "report: x.pkl: pickle from byte 0 | loading it would import ");
 }
 
+// What stands behind more pickles than are read is told, whatever it is.
+TEST(Torch, TellsOfPicklesThatAreNotRead) {
+  std::string bytes = "\x80\x02N.";
+  for (int i = 1; i < 1000; ++i) {
+    bytes += "N.";
+  }
+  EXPECT_EQ(FirstFinding(bytes, "x.pkl"), "accept");
+  EXPECT_EQ(FirstFinding(bytes + "cos\nsystem\n.", "x.pkl"),
+            "report: x.pkl: byte 2002 | more than 1000 pickles | expected fewer | what follows was "
+            "not read");
+}
+
+constexpr std::string_view kStreamMagic =
+    "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.}.";
+
+// A tensor of one float32 in storage "0", as _rebuild_tensor_v2 of protocol 2 makes it.
+std::string TensorSteps(const std::string& key) {
+  using namespace std::string_literals;
+  return "ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nX"s +
+         static_cast<char>(key.size() % 256) + static_cast<char>(key.size() / 256) + "\x00\x00"s +
+         key + "U\x03" + "cpuK\x01tQK\x00K\x01\x85K\x01\x85tR"s;
+}
+
+// More elements than the object says would be bytes that nobody looks at.
+TEST(Torch, RefusesStoragesOfOtherLengthsInTheStreamForm) {
+  using namespace std::string_literals;
+  const std::string start = std::string(kStreamMagic) + TensorSteps("0") + ".(U\x01\x30l."s;
+  EXPECT_EQ(FirstFinding(start + "\x01\0\0\0\0\0\0\0abcd"s), "accept");
+  const std::string place = std::to_string(start.size());
+  EXPECT_EQ(
+      FirstFinding(start + "\x02\0\0\0\0\0\0\0abcdabcd"s),
+      "refuse: x.pt: byte " + place + " | 2 elements of the storage \"0\" | the object says 1 | ");
+}
+
+TEST(Torch, RefusesLongKeysOfStorages) {
+  using namespace std::string_literals;
+  const std::string start = std::string(kStreamMagic) + TensorSteps(std::string(1001, 'k'));
+  EXPECT_EQ(
+      FirstFinding(start + ".]."s),
+      "refuse: x.pt: persistent id | a tuple | expected a storage, whose key has at most 1000 "
+      "bytes | ");
+}
+
+// The parts of a sparse tensor are few, and a hostile pickle names one a million times.
+TEST(Torch, RefusesSparseTensorsOfManyParts) {
+  using namespace std::string_literals;
+  std::string parts;
+  for (int i = 0; i < 9; ++i) {
+    parts += "h\x05";
+  }
+  const auto sparse = [&](const std::string& of) {
+    return FirstFinding(std::string(kStreamMagic) + TensorSteps("0") +
+                        "q\x05"
+                        "0ctorch._utils\n_rebuild_sparse_tensor\n(N("s +
+                        of + "ttR.(U\x01\x30l.\x01\0\0\0\0\0\0\0abcd"s);
+  };
+  EXPECT_EQ(sparse(parts.substr(0, 4)), "accept");
+  EXPECT_EQ(sparse(parts), "refuse: x.pt: sparse tensor | 9 parts | expected at most 8 | ");
+}
+
 // What is appended to an object has no keys, where a dict has.
 TEST(Torch, ReadsObjectsInPlaceOfDicts) {
   const std::string magic = "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.";
