@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "tensors/flat_vector.h"
 
 namespace fourpiles {
@@ -23,12 +24,6 @@ struct VectorName {
   std::int64_t group = 0;
 };
 
-bool Take(std::string_view& text, std::string_view prefix) {
-  const bool has = text.starts_with(prefix);
-  text.remove_prefix(has ? prefix.size() : 0);
-  return has;
-}
-
 bool TakeNumber(std::string_view& text, std::int64_t& number) {
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec != std::errc() || number < 0) {
@@ -41,18 +36,19 @@ bool TakeNumber(std::string_view& text, std::int64_t& number) {
 // The places that the versions of DeepSpeed have for them.
 VectorName ParseVectorName(std::string_view name) {
   VectorName vector;
-  if (!Take(name, "optimizer_state_dict.")) {
+  if (!TakePrefix(name, "optimizer_state_dict.")) {
     return vector;
   }
-  if (Take(name, "single_partition_of_fp32_groups.") || Take(name, "fp32_flat_groups.")) {
+  if (TakePrefix(name, "single_partition_of_fp32_groups.") ||
+      TakePrefix(name, "fp32_flat_groups.")) {
     vector.kind = TakeNumber(name, vector.group) && name.empty() ? kMaster : "";
     return vector;
   }
-  if (!Take(name, "base_optimizer_state.") && !Take(name, "optimizer_state_dict.")) {
+  if (!TakePrefix(name, "base_optimizer_state.") && !TakePrefix(name, "optimizer_state_dict.")) {
     return vector;
   }
-  Take(name, "state.");
-  const bool is_moment = TakeNumber(name, vector.group) && Take(name, ".") && !name.empty() &&
+  TakePrefix(name, "state.");
+  const bool is_moment = TakeNumber(name, vector.group) && TakePrefix(name, ".") && !name.empty() &&
                          name != "step" && name != kMaster &&
                          name.find('.') == std::string_view::npos;
   vector.kind = is_moment ? name : "";
@@ -110,7 +106,8 @@ std::map<std::string_view, ByRank> FragmentsOf(const std::vector<FileTensor>& te
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::string_view name = tensors[i].name;
     const auto rank = rank_of.find(tensors[i].file);
-    if (rank != rank_of.end() && Take(name, "frozen_param_fragments.") && IsFlat(tensors[i])) {
+    if (rank != rank_of.end() && TakePrefix(name, "frozen_param_fragments.") &&
+        IsFlat(tensors[i])) {
       fragments[name].emplace(rank->second, static_cast<std::int32_t>(i));
     }
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/checked.h"
 #include "base/try.h"
 #include "tensors/checkpoint.h"
@@ -22,12 +23,6 @@ constexpr std::string_view kStageEnum = "deepspeed.runtime.zero.config.ZeroStage
 // The members of ZeroStageEnum from 0 on.
 constexpr std::array kStages =
     std::to_array<std::string_view>({"disabled", "optimizer_states", "gradients", "weights"});
-
-bool Take(std::string_view& text, std::string_view prefix) {
-  const bool has = text.starts_with(prefix);
-  text.remove_prefix(has ? prefix.size() : 0);
-  return has;
-}
 
 // Digits at the beginning of the text; -1: there are none, or too many.
 std::int64_t TakeNumber(std::string_view& text) {
@@ -122,15 +117,15 @@ class ShapeReader {
 
 std::optional<RankName> ParseRankName(std::string_view file) {
   RankName name;
-  Take(file, "bf16_");
-  Take(file, "fp16_");
-  if (Take(file, "zero_pp_rank_")) {
+  TakePrefix(file, "bf16_");
+  TakePrefix(file, "fp16_");
+  if (TakePrefix(file, "zero_pp_rank_")) {
     name.data_rank = TakeNumber(file);
-    if (name.data_rank < 0 || !Take(file, "_")) {
+    if (name.data_rank < 0 || !TakePrefix(file, "_")) {
       return std::nullopt;
     }
   }
-  if (!Take(file, "mp_rank_")) {
+  if (!TakePrefix(file, "mp_rank_")) {
     return std::nullopt;
   }
   name.model_rank = TakeNumber(file);

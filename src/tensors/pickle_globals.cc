@@ -2,6 +2,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "tensors/pickle.h"
 
 namespace fourpiles {
@@ -179,12 +180,6 @@ constexpr std::array kMembers = std::to_array<EnumMember>({
 template <class Names>
 bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool TakePrefix(std::string_view& name, std::string_view prefix) {
-  const bool has = name.starts_with(prefix);
-  name.remove_prefix(has ? prefix.size() : 0);
-  return has;
 }
 
 bool IsGetAttribute(const Pickle& pickle, PickleRef value) {

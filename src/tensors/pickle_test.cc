@@ -239,6 +239,12 @@ TEST(Pickle, KeepsToItsLimits) {
             "more than 50 values on the stack");
 }
 
+// With a state, PyTorch would load another tensor than the one that its arguments describe.
+TEST(Pickle, RefusesAStateForATensor) {
+  EXPECT_EQ(FaultOf("ctorch._utils\n_rebuild_tensor_v2\n)RNb."), "a state for a tensor");
+  EXPECT_EQ(FaultOf("cnet\nNet\n)RNb."), "");
+}
+
 // STACK_GLOBAL takes two texts of the memo, as often as it stands: 5 bytes each time.
 TEST(Pickle, RefusesLongNamesOfImports) {
   EXPECT_EQ(FaultOf("\x80\x04X\xe8\x03\x00\x00"s + std::string(1000, 'a') + "q\x00\x8c\x01z\x93."s),
