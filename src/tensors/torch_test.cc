@@ -252,6 +252,20 @@ TEST(Torch, RefusesLongKeysOfStorages) {
       "bytes | ");
 }
 
+// A shared tensor in a list, under a key of 60,000 bytes: each time another name as long.
+TEST(Torch, RefusesNamesThatGrow) {
+  using namespace std::string_literals;
+  std::string pickle =
+      "}X\x60\xea\x00\x00"s + std::string(60'000, 'n') + "(" + TensorSteps("0") + "q\x05";
+  for (int i = 0; i < 300; ++i) {
+    pickle += "h\x05";
+  }
+  EXPECT_EQ(
+      FirstFinding(std::string(kStreamMagic) + pickle + "ls.(U\x01\x30l.\x01\0\0\0\0\0\0\0abcd"s)
+          .substr(0, 54),
+      "refuse: x.pt: tensors | names and shapes of more than ");
+}
+
 // The parts of a sparse tensor are few, and a hostile pickle names one a million times.
 TEST(Torch, RefusesSparseTensorsOfManyParts) {
   using namespace std::string_literals;
