@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t kMostKeys = 1'000'000;                      // of the state dict of a rank
 constexpr std::size_t kMostShapeBytes = std::size_t{256} << 20U;  // of names and shapes
+constexpr std::size_t kAlwaysFineBytes = std::size_t{16} << 20U;  // of them
+constexpr std::size_t kBytesOfAValue = 200;  // of the pickle; each shape has five and more
 constexpr std::string_view kStageEnum = "deepspeed.runtime.zero.config.ZeroStageEnum";
 // The members of ZeroStageEnum from 0 on.
 constexpr std::array kStages =
@@ -74,7 +76,11 @@ std::int64_t RanksOf(const Pickle& pickle, PickleRef value) {
 
 class ShapeReader {
  public:
-  ShapeReader(const ByteSource& source, const Pickle& pickle) : source_(source), pickle_(pickle) {}
+  ShapeReader(const ByteSource& source, const Pickle& pickle)
+      : source_(source),
+        pickle_(pickle),
+        most_bytes_(
+            std::min(kMostShapeBytes, kAlwaysFineBytes + kBytesOfAValue * pickle.ValueCount())) {}
 
   // {name: torch.Size}
   Result<std::vector<NamedShape>> Read(PickleRef group) {
@@ -88,8 +94,8 @@ class ShapeReader {
       NamedShape shape;
       const std::string_view name = pickle_.Text(items[i]);
       bytes_ += name.size() + sizeof shape + 8 * kMostDimensions;
-      if (bytes_ > kMostShapeBytes) {
-        return Unusable(source_, fmt::format("param_shapes of more than {} bytes", kMostShapeBytes),
+      if (bytes_ > most_bytes_) {
+        return Unusable(source_, fmt::format("param_shapes of more than {} bytes", most_bytes_),
                         "expected fewer");
       }
       const bool is_good = items[i] != kNoValue && !name.empty() &&
@@ -110,6 +116,7 @@ class ShapeReader {
  private:
   const ByteSource& source_;
   const Pickle& pickle_;
+  std::size_t most_bytes_;
   std::size_t bytes_ = 0;
 };
 
