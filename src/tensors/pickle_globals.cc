@@ -8,7 +8,8 @@
 namespace fourpiles {
 namespace {
 
-// torch/_weights_only_unpickler.py, _get_allowed_globals(), of PyTorch 2.9.
+// torch/_weights_only_unpickler.py, _get_allowed_globals(), of PyTorch 2.9, and of 1.13 that for
+// sparse tensors in rows, which has no such name since.
 constexpr std::array kNames = std::to_array<std::string_view>({
     "_codecs.encode",
     "builtins.bytearray",
@@ -25,6 +26,7 @@ constexpr std::array kNames = std::to_array<std::string_view>({
     "torch._utils._rebuild_parameter",
     "torch._utils._rebuild_parameter_with_state",
     "torch._utils._rebuild_qtensor",
+    "torch._utils._rebuild_sparse_csr_tensor",
     "torch._utils._rebuild_sparse_tensor",
     "torch._utils._rebuild_tensor",
     "torch._utils._rebuild_tensor_v2",

@@ -265,7 +265,8 @@ TEST(Pickle, KnowsWhatAStateDictNeeds) {
   for (const char* name :
        {"collections.OrderedDict", "torch._utils._rebuild_tensor_v2", "torch.FloatStorage",
         "torch.cuda.HalfStorage", "torch.float8_e4m3fn", "torch.storage.UntypedStorage",
-        "__builtin__.set", "torch.Size", "torch.LongTensor", "torch.sparse.FloatTensor"}) {
+        "torch._utils._rebuild_sparse_csr_tensor", "__builtin__.set", "torch.Size",
+        "torch.LongTensor", "torch.sparse.FloatTensor"}) {
     EXPECT_TRUE(IsKnownGlobal(name)) << name;
   }
   for (const char* name :
