@@ -1,6 +1,7 @@
 #pragma once
 
-// Letters without regard to their case, in ASCII only: the names of formats, units and records.
+// Letters without regard to their case, in ASCII only, and parts of names: those of formats, units,
+// records and tensors.
 
 #include <algorithm>
 #include <string>
@@ -19,6 +20,13 @@ inline std::string LowerCase(std::string_view text) {
     c = LowerCase(c);
   }
   return lower;
+}
+
+// Whether the text begins so; what it begins with is then taken off.
+constexpr bool TakePrefix(std::string_view& text, std::string_view prefix) {
+  const bool has = text.starts_with(prefix);
+  text.remove_prefix(has ? prefix.size() : 0);
+  return has;
 }
 
 // The words of a text in which one space stands between two: "fp16 half" is "fp16", "half".

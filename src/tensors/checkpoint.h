@@ -49,8 +49,8 @@ struct TensorPiece {
 
 struct FileTensor {
   std::string name = {};  // as in the file: any bytes, to be escaped when printed
-  // The file's own word for its type: "BF16", "Q4_K", "type 97"; of NumPy's files that of
-  // safetensors.
+  // The file's own word for its type: "BF16", "Q4_K", "type 97"; of files of PyTorch and NumPy that
+  // of safetensors.
   std::string dtype = {};
   const StoredType* type = nullptr;      // nullptr: unknown
   std::vector<std::int64_t> shape = {};  // the slowest dimension first; empty: one element

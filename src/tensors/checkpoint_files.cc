@@ -8,8 +8,8 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::size_t kMostOpenFiles =
-    200;  // a process may have a thousand; later ones are opened again
+// A process may have a thousand; later ones are opened again.
+constexpr std::size_t kMostOpenFiles = 200;
 
 }  // namespace
 

@@ -264,7 +264,7 @@ class DeepSpeedFolder {
 
 }  // namespace
 
-Result<Checkpoint> OpenDeepSpeed(const std::string& folder, const std::vector<std::string>& names) {
+Checkpoint OpenDeepSpeed(const std::string& folder, const std::vector<std::string>& names) {
   Checkpoint checkpoint = {.path = folder};
   DeepSpeedFolder(folder, checkpoint).Read(names);
   return checkpoint;

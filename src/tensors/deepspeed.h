@@ -2,10 +2,10 @@
 
 // Checkpoints of DeepSpeed's ZeRO: a folder global_stepN, in which every rank has its own files.
 //
-//   mp_rank_00_model_states.pt                           the module, as torch.save writes it (ZeRO
-//   1, 2) zero_pp_rank_D_mp_rank_00_model_states.pt            the same of ZeRO 3, whose weights
-//   are empty [bf16_]zero_pp_rank_D_mp_rank_00_optim_states.pt     what the optimizer of data rank
-//   D keeps
+//   mp_rank_00_model_states.pt                 the module, as torch.save writes it (ZeRO 1 and 2)
+//   zero_pp_rank_D_mp_rank_00_model_states.pt  the same of ZeRO 3, whose weights are empty
+//   zero_pp_rank_D_mp_rank_00_optim_states.pt  what the optimizer of data rank D keeps; "bf16_" may
+//                                              stand before the name
 //
 // An optimizer keeps flat vectors: the float32 parameters of a group one behind the other, and its
 // moments alike. With ZeRO 1 and 2 the vector of a group is cut into a part for each rank, which is
@@ -25,7 +25,7 @@ namespace fourpiles {
 // parameter, and "optimizer.state.NAME.MOMENT", each with the parameter's shape, of which a rank
 // has a piece. With several model ranks names begin with "mp_rank_01.". Where ranks are missing or
 // disagree, or vectors do not have the length of the shapes, that is a finding, and the flat
-// vectors stay as they are. An error: none.
-Result<Checkpoint> OpenDeepSpeed(const std::string& folder, const std::vector<std::string>& names);
+// vectors stay as they are.
+Checkpoint OpenDeepSpeed(const std::string& folder, const std::vector<std::string>& names);
 
 }  // namespace fourpiles

@@ -9,25 +9,26 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "tensors/flat_vector.h"
 
 namespace fourpiles {
 namespace {
 
 constexpr std::string_view kMaster = "master";
-constexpr std::size_t kMostBytes = std::size_t{2} << 30U;  // of names, shapes and pieces
+// Of names, shapes and pieces. A piece of one element takes 200 bytes here and 4 in a file, once
+// for the parameter and once for each of its few moments; hostile files have moments that share a
+// vector.
+constexpr std::size_t kMostBytes = std::size_t{2} << 30U;
+constexpr std::size_t kAlwaysFineBytes = std::size_t{16} << 20U;
+constexpr std::size_t kBytesOfAByte = 256;  // of the vectors of the parameters
+constexpr std::size_t kMostKinds = 64;
 
 // A flat vector by its name: "exp_avg" of group 0.
 struct VectorName {
   std::string_view kind = {};  // empty: the tensor is no flat vector
   std::int64_t group = 0;
 };
-
-bool Take(std::string_view& text, std::string_view prefix) {
-  const bool has = text.starts_with(prefix);
-  text.remove_prefix(has ? prefix.size() : 0);
-  return has;
-}
 
 bool TakeNumber(std::string_view& text, std::int64_t& number) {
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -41,18 +42,19 @@ bool TakeNumber(std::string_view& text, std::int64_t& number) {
 // The places that the versions of DeepSpeed have for them.
 VectorName ParseVectorName(std::string_view name) {
   VectorName vector;
-  if (!Take(name, "optimizer_state_dict.")) {
+  if (!TakePrefix(name, "optimizer_state_dict.")) {
     return vector;
   }
-  if (Take(name, "single_partition_of_fp32_groups.") || Take(name, "fp32_flat_groups.")) {
+  if (TakePrefix(name, "single_partition_of_fp32_groups.") ||
+      TakePrefix(name, "fp32_flat_groups.")) {
     vector.kind = TakeNumber(name, vector.group) && name.empty() ? kMaster : "";
     return vector;
   }
-  if (!Take(name, "base_optimizer_state.") && !Take(name, "optimizer_state_dict.")) {
+  if (!TakePrefix(name, "base_optimizer_state.") && !TakePrefix(name, "optimizer_state_dict.")) {
     return vector;
   }
-  Take(name, "state.");
-  const bool is_moment = TakeNumber(name, vector.group) && Take(name, ".") && !name.empty() &&
+  TakePrefix(name, "state.");
+  const bool is_moment = TakeNumber(name, vector.group) && TakePrefix(name, ".") && !name.empty() &&
                          name != "step" && name != kMaster &&
                          name.find('.') == std::string_view::npos;
   vector.kind = is_moment ? name : "";
@@ -110,7 +112,8 @@ std::map<std::string_view, ByRank> FragmentsOf(const std::vector<FileTensor>& te
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::string_view name = tensors[i].name;
     const auto rank = rank_of.find(tensors[i].file);
-    if (rank != rank_of.end() && Take(name, "frozen_param_fragments.") && IsFlat(tensors[i])) {
+    if (rank != rank_of.end() && TakePrefix(name, "frozen_param_fragments.") &&
+        IsFlat(tensors[i])) {
       fragments[name].emplace(rank->second, static_cast<std::int32_t>(i));
     }
   }
@@ -138,6 +141,12 @@ class Joiner {
                                 "expected single_partition_of_fp32_groups or fp32_flat_groups"});
       return std::move(joined_);
     }
+    if (kinds_.size() > kMostKinds) {
+      joined_.faults.push_back({true, fmt::format("{} kinds of flat vectors", kinds_.size()),
+                                fmt::format("expected at most {}", kMostKinds)});
+      return std::move(joined_);
+    }
+    most_bytes_ = MostBytes();
     if (!JoinKind(kMaster)) {
       return std::move(joined_);
     }
@@ -156,6 +165,17 @@ class Joiner {
     joined_.faults.push_back({kind == kMaster, fmt::format("flat vectors \"{}\": {}", kind, found),
                               std::move(expected)});
     return false;
+  }
+
+  std::size_t MostBytes() {
+    Checked vectors = 0;
+    for (const auto& [number, group] : kinds_[kMaster]) {
+      for (const auto& [rank, index] : group) {
+        vectors = vectors + At(index).bytes;
+      }
+    }
+    const auto bytes = static_cast<std::size_t>(OrLargest(vectors));
+    return std::min(kMostBytes, kAlwaysFineBytes + kBytesOfAByte * bytes);
   }
 
   bool JoinKind(std::string_view kind) {
@@ -296,8 +316,8 @@ class Joiner {
     constexpr std::size_t kPiece = sizeof(TensorPiece) + 64;  // with its two numbers
     bytes_ +=
         sizeof(FileTensor) + shape.name.size() + 8 * shape.shape.size() + kPiece * pieces.size();
-    if (bytes_ > kMostBytes) {
-      return Fail(kind, fmt::format("names and pieces of more than {} bytes", kMostBytes),
+    if (bytes_ > most_bytes_) {
+      return Fail(kind, fmt::format("names and pieces of more than {} bytes", most_bytes_),
                   "expected fewer");
     }
     made.push_back(Whole(fmt::format("optimizer.state.{}.{}", shape.name, kind), shape, like,
@@ -313,7 +333,8 @@ class Joiner {
   const ZeroLayout& layout_;
   std::size_t ranks_;
   std::map<std::string_view, std::map<std::int64_t, Group>> kinds_ = {};
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0;       // of what is made
+  std::size_t most_bytes_ = 0;  // of it
   JoinedVectors joined_ = {};
 };
 

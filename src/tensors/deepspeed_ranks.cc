@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/checked.h"
 #include "base/try.h"
 #include "tensors/checkpoint.h"
@@ -18,16 +19,12 @@ namespace {
 
 constexpr std::size_t kMostKeys = 1'000'000;                      // of the state dict of a rank
 constexpr std::size_t kMostShapeBytes = std::size_t{256} << 20U;  // of names and shapes
+constexpr std::size_t kAlwaysFineBytes = std::size_t{16} << 20U;  // of them
+constexpr std::size_t kBytesOfAValue = 200;  // of the pickle; each shape has five and more
 constexpr std::string_view kStageEnum = "deepspeed.runtime.zero.config.ZeroStageEnum";
 // The members of ZeroStageEnum from 0 on.
 constexpr std::array kStages =
     std::to_array<std::string_view>({"disabled", "optimizer_states", "gradients", "weights"});
-
-bool Take(std::string_view& text, std::string_view prefix) {
-  const bool has = text.starts_with(prefix);
-  text.remove_prefix(has ? prefix.size() : 0);
-  return has;
-}
 
 // Digits at the beginning of the text; -1: there are none, or too many.
 std::int64_t TakeNumber(std::string_view& text) {
@@ -79,7 +76,11 @@ std::int64_t RanksOf(const Pickle& pickle, PickleRef value) {
 
 class ShapeReader {
  public:
-  ShapeReader(const ByteSource& source, const Pickle& pickle) : source_(source), pickle_(pickle) {}
+  ShapeReader(const ByteSource& source, const Pickle& pickle)
+      : source_(source),
+        pickle_(pickle),
+        most_bytes_(
+            std::min(kMostShapeBytes, kAlwaysFineBytes + kBytesOfAValue * pickle.ValueCount())) {}
 
   // {name: torch.Size}
   Result<std::vector<NamedShape>> Read(PickleRef group) {
@@ -93,8 +94,8 @@ class ShapeReader {
       NamedShape shape;
       const std::string_view name = pickle_.Text(items[i]);
       bytes_ += name.size() + sizeof shape + 8 * kMostDimensions;
-      if (bytes_ > kMostShapeBytes) {
-        return Unusable(source_, fmt::format("param_shapes of more than {} bytes", kMostShapeBytes),
+      if (bytes_ > most_bytes_) {
+        return Unusable(source_, fmt::format("param_shapes of more than {} bytes", most_bytes_),
                         "expected fewer");
       }
       const bool is_good = items[i] != kNoValue && !name.empty() &&
@@ -115,6 +116,7 @@ class ShapeReader {
  private:
   const ByteSource& source_;
   const Pickle& pickle_;
+  std::size_t most_bytes_;
   std::size_t bytes_ = 0;
 };
 
@@ -122,15 +124,15 @@ class ShapeReader {
 
 std::optional<RankName> ParseRankName(std::string_view file) {
   RankName name;
-  Take(file, "bf16_");
-  Take(file, "fp16_");
-  if (Take(file, "zero_pp_rank_")) {
+  TakePrefix(file, "bf16_");
+  TakePrefix(file, "fp16_");
+  if (TakePrefix(file, "zero_pp_rank_")) {
     name.data_rank = TakeNumber(file);
-    if (name.data_rank < 0 || !Take(file, "_")) {
+    if (name.data_rank < 0 || !TakePrefix(file, "_")) {
       return std::nullopt;
     }
   }
-  if (!Take(file, "mp_rank_")) {
+  if (!TakePrefix(file, "mp_rank_")) {
     return std::nullopt;
   }
   name.model_rank = TakeNumber(file);

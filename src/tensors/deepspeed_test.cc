@@ -250,5 +250,30 @@ TEST(DeepSpeed, RefusesVectorsThatTheShapesDoNotFill) {
             "flat vectors \"master\": group 0 of 12 element");
 }
 
+// Parameters without elements take no bytes of a vector, and moments may share one.
+TEST(DeepSpeed, RefusesVectorsThatAreCutIntoMuch) {
+  const std::string group = "optimizer_state_dict.single_partition_of_fp32_groups.0";
+  ZeroLayout layout = {.facts = {.stage = 2, .ranks = 1}, .groups = {{}}};
+  const auto fault = [&](int moments) {
+    std::vector<FileTensor> tensors = {Flat(group.c_str(), 0, 1)};
+    for (int i = 0; i < moments; ++i) {
+      const std::string name =
+          "optimizer_state_dict.base_optimizer_state.state.0.k" + std::to_string(i);
+      tensors.push_back(Flat(name.c_str(), 0, 1));
+    }
+    const JoinedVectors joined = JoinFlatVectors(tensors, {0}, layout);
+    return joined.faults.empty() ? "" : joined.faults[0].found + ", " + joined.faults[0].expected;
+  };
+  layout.groups[0].push_back({.name = "w", .shape = {1}, .elements = 1});
+  EXPECT_EQ(fault(63), "");
+  EXPECT_EQ(fault(64), "65 kinds of flat vectors, expected at most 64");
+  for (int i = 0; i < 1000; ++i) {
+    layout.groups[0].push_back({.name = std::string(10'000, 'n'), .shape = {0}});
+  }
+  EXPECT_EQ(fault(0), "");
+  EXPECT_EQ(fault(1),
+            "flat vectors \"k0\": names and pieces of more than 16778240 bytes, expected fewer");
+}
+
 }  // namespace
 }  // namespace fourpiles

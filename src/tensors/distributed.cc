@@ -128,6 +128,9 @@ class MetadataReader {
     if (a.name != b.name) {
       return a.name < b.name ? -1 : 1;
     }
+    if (a.offset == b.offset) {
+      return 0;  // a tuple that both share
+    }
     const auto of_a = pickle_.Items(a.offset);
     const auto of_b = pickle_.Items(b.offset);
     for (std::size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i) {

@@ -127,6 +127,20 @@ std::vector<std::string> SafetensorsOrGguf(const std::vector<std::string>& names
   return files;
 }
 
+bool IsEmpty(const FolderContent& content) {
+  return content.index.empty() && content.files.empty();
+}
+
+// What models are published as: an index of safetensors, safetensors, GGUF. Empty: none of these.
+FolderContent Published(const std::vector<std::string>& names) {
+  FolderContent content = {.index = IndexOf(names, ".safetensors.index.json")};
+  if (content.index.empty()) {
+    content.files = SafetensorsOrGguf(names);
+    content.is_split = !content.files.empty() && ParseSplitName(content.files.front()).has_value();
+  }
+  return content;
+}
+
 // What trainers on many devices write: each rank its own files. Whether the folder has it.
 bool FindTrainers(const std::vector<std::string>& names, FolderContent& content) {
   content.is_distributed = Has(names, ".metadata") && !WithEnding(names, ".distcp").empty();
@@ -168,29 +182,19 @@ Result<std::vector<std::string>> OtherFile(const std::string& path,
 
 Result<FolderContent> ModelFilesOf(const std::string& path) {
   TRY(const std::vector<std::string> names, FilesOf(path));
-  FolderContent content = {.index = IndexOf(names, ".safetensors.index.json")};
-  if (!content.index.empty()) {
+  FolderContent content = Published(names);
+  if (!content.files.empty() && !ArePartsOfOne(content.files)) {
+    return SeveralModels(path, content.files);
+  }
+  if (!IsEmpty(content) || FindTrainers(names, content)) {
     return content;
   }
-  content.files = SafetensorsOrGguf(names);
-  content.is_split = !content.files.empty() && ParseSplitName(content.files.front()).has_value();
-  if (!content.files.empty()) {
-    return ArePartsOfOne(content.files) ? Result<FolderContent>(content)
-                                        : SeveralModels(path, content.files);
+  content = {.index = IndexOf(names, ".bin.index.json")};
+  if (content.index.empty()) {
+    TRY(content.files, OtherFile(path, names));
   }
-  if (FindTrainers(names, content)) {
-    return content;
-  }
-  content.files.clear();
-  content.index = IndexOf(names, ".bin.index.json");
-  if (!content.index.empty()) {
-    return content;
-  }
-  TRY(content.files, OtherFile(path, names));
-  if (!content.files.empty()) {
-    return content;
-  }
-  return FindOthers(names, content) ? Result<FolderContent>(content) : NoModel(path);
+  return !IsEmpty(content) || FindOthers(names, content) ? Result<FolderContent>(content)
+                                                         : NoModel(path);
 }
 
 // megatron/training/checkpointing.py, get_checkpoint_name(); deepspeed/runtime/engine.py.

@@ -21,6 +21,8 @@ namespace {
 
 // Most headers are 128 bytes; what is no longer than this is read at once.
 constexpr std::int64_t kUsualBytes = 256;
+// Of all longer headers of an archive: a header of 1 MB may be deflated to 1 KB.
+constexpr std::int64_t kMostLongHeaders = 100'000'000;
 constexpr std::string_view kEnding = ".npy";
 
 // Strides of an array whose first dimension is the fastest, of at least one element; empty where
@@ -120,6 +122,11 @@ class Archive {
     }
     TRY(const std::int64_t data_start, NpyDataStart(bytes, where));
     if (data_start > kUsualBytes) {
+      long_headers_ += data_start;
+      if (long_headers_ > kMostLongHeaders) {
+        return BadInput({where, "a long header, as many members before it have",
+                         fmt::format("expected at most {} bytes of them", kMostLongHeaders), ""});
+      }
       TRY(bytes, ReadZipBeginning(source_, member, data_start));
     }
     bytes.resize(std::min(bytes.size(), static_cast<std::size_t>(data_start)));
@@ -150,6 +157,7 @@ class Archive {
   const ByteSource& source_;
   FileReading reading_ = {.format = "npz"};
   FindingList findings_ = {};
+  std::int64_t long_headers_ = 0;  // bytes
 };
 
 Result<std::string> Beginning(const ByteSource& source, std::int64_t count) {

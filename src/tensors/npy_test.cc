@@ -253,6 +253,22 @@ TEST(Npz, ListsABombAndWarns) {
   EXPECT_TRUE(reading.tensors[0].packed);
 }
 
+// A hundred headers of 1 MB in 100 KB: reading each is little, reading all is not.
+TEST(Npz, ReadsSoMuchOfLongHeaders) {
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (), }";
+  header.resize(999'988, ' ');  // with its prefix 1,000,000
+  const std::string array = std::string("\x93NUMPY\x02\x00\x34\x42\x0f\x00", 12) + header + "x";
+  std::vector<MadeMember> members(101, MakeMember("", array, true));
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    members[i].local.name = members[i].central.name = std::to_string(i) + ".npy";
+  }
+  const FileReading reading = Read("x.npz", MakeZip(members));
+  EXPECT_EQ(reading.tensors.size(), 100U);
+  EXPECT_EQ(Told(reading),
+            "refuse: x.npz: member \"100.npy\" | a long header, as many members before it have | "
+            "expected at most 100000000 bytes of them | ");
+}
+
 // The first member tells an archive of arrays from others.
 TEST(Npz, IsToldByItsContent) {
   const std::string array = ArrayOf(HeaderOf("'<f4'"), 24);

@@ -174,8 +174,9 @@ Checkpoint WithPath(Checkpoint checkpoint, const std::string& path) {
 
 // The checkpoint of trainers that write a folder, by what the folder has.
 Result<Checkpoint> OpenRanks(const std::string& path, const FolderContent& content) {
-  TRY(Checkpoint checkpoint,
-      content.is_distributed ? OpenDistributed(path) : OpenDeepSpeed(path, content.files));
+  TRY(Checkpoint checkpoint, content.is_distributed
+                                 ? OpenDistributed(path)
+                                 : Result<Checkpoint>(OpenDeepSpeed(path, content.files)));
   return WithPath(std::move(checkpoint), path);
 }
 

@@ -125,6 +125,7 @@ Pickle ReadPickle(const ByteSource& source, std::int64_t begin, const PickleLimi
 enum class PickleUse {
   kStateDict,  // what PyTorch's weights_only loads (torch/_weights_only_unpickler.py) but for what
                // can change tensors behind their checks
+  kTorchScript,  // and what an archive of TorchScript names, whose classes lie in the archive
   kDistributed,  // and the plain classes in the .metadata of torch.distributed.checkpoint
   kDeepSpeed,    // and those in the files of DeepSpeed's ranks
 };

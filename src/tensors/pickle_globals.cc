@@ -2,13 +2,14 @@
 #include <array>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "tensors/pickle.h"
 
 namespace fourpiles {
 namespace {
 
-// torch/_weights_only_unpickler.py, _get_allowed_globals(), of PyTorch 2.9, and what TorchScript
-// needs (torch/jit/_pickle.py).
+// torch/_weights_only_unpickler.py, _get_allowed_globals(), of PyTorch 2.9, and of 1.13 that for
+// sparse tensors in rows, which has no such name since.
 constexpr std::array kNames = std::to_array<std::string_view>({
     "_codecs.encode",
     "builtins.bytearray",
@@ -25,18 +26,13 @@ constexpr std::array kNames = std::to_array<std::string_view>({
     "torch._utils._rebuild_parameter",
     "torch._utils._rebuild_parameter_with_state",
     "torch._utils._rebuild_qtensor",
+    "torch._utils._rebuild_sparse_csr_tensor",
     "torch._utils._rebuild_sparse_tensor",
     "torch._utils._rebuild_tensor",
     "torch._utils._rebuild_tensor_v2",
     "torch._utils._rebuild_tensor_v3",
     "torch._utils._rebuild_wrapper_subclass",
     "torch.device",
-    "torch.jit._pickle.build_boollist",
-    "torch.jit._pickle.build_doublelist",
-    "torch.jit._pickle.build_intlist",
-    "torch.jit._pickle.build_tensor_from_id",
-    "torch.jit._pickle.build_tensorlist",
-    "torch.jit._pickle.restore_type_tag",
     "torch.nn.parameter.Parameter",
     "torch.per_channel_affine",
     "torch.per_channel_affine_float_qparams",
@@ -46,6 +42,17 @@ constexpr std::array kNames = std::to_array<std::string_view>({
     "torch.serialization._get_layout",
     "torch.storage.TypedStorage",
     "torch.storage.UntypedStorage",
+});
+
+// torch/jit/_pickle.py. Classes of the archive stand under "__torch__." beside these: they are
+// looked up there, never imported.
+constexpr std::array kTorchScript = std::to_array<std::string_view>({
+    "torch.jit._pickle.build_boollist",
+    "torch.jit._pickle.build_doublelist",
+    "torch.jit._pickle.build_intlist",
+    "torch.jit._pickle.build_tensor_from_id",
+    "torch.jit._pickle.build_tensorlist",
+    "torch.jit._pickle.restore_type_tag",
 });
 
 // torch.float32 and its like.
@@ -177,12 +184,6 @@ bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool TakePrefix(std::string_view& name, std::string_view prefix) {
-  const bool has = name.starts_with(prefix);
-  name.remove_prefix(has ? prefix.size() : 0);
-  return has;
-}
-
 bool IsGetAttribute(const Pickle& pickle, PickleRef value) {
   return pickle.Kind(value) == PickleKind::kGlobal && pickle.Text(value) == kGetAttribute;
 }
@@ -220,7 +221,9 @@ bool NamesEnumsAlone(const Pickle& pickle) {
 }
 
 bool IsOfUse(std::string_view name, PickleUse use) {
-  return (use == PickleUse::kDistributed && Contains(kDistributed, name)) ||
+  return (use == PickleUse::kTorchScript &&
+          (Contains(kTorchScript, name) || name.starts_with("__torch__."))) ||
+         (use == PickleUse::kDistributed && Contains(kDistributed, name)) ||
          (use == PickleUse::kDeepSpeed && Contains(kDeepSpeed, name));
 }
 
@@ -230,7 +233,8 @@ std::vector<std::string_view> UnknownGlobals(const Pickle& pickle, PickleUse use
   std::vector<std::string_view> unknown;
   for (const std::string& name : pickle.Globals()) {
     const bool is_getattr = name == kGetAttribute || name == "__builtin__.getattr";
-    const bool names_enums = is_getattr && use != PickleUse::kStateDict && NamesEnumsAlone(pickle);
+    const bool has_enums = use == PickleUse::kDistributed || use == PickleUse::kDeepSpeed;
+    const bool names_enums = is_getattr && has_enums && NamesEnumsAlone(pickle);
     if (!names_enums && !IsKnownGlobal(name, use)) {
       unknown.emplace_back(name);
     }

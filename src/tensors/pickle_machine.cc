@@ -415,12 +415,13 @@ class PickleMachine {
       stack_.PushGlobal(Word(stack_.Pop()), name);
     }
   }
-  // Python would refuse other values than texts here; which ones they are is told.
+  // Python would refuse other values than texts here; which ones they are is told. Of a text no
+  // more than a global may have, and a byte that makes it too long.
   std::string Word(PickleRef value) const {
     const Pickle& pickle = stack_.Values();
     switch (pickle.Kind(value)) {
       case Kind::kText:
-        return std::string(pickle.Text(value));
+        return std::string(pickle.Text(value).substr(0, PickleStack::kLongestGlobal + 1));
       case Kind::kInteger:
         return std::to_string(pickle.Integer(value));
       default:

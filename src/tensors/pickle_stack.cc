@@ -17,6 +17,10 @@ std::string_view ModuleOfPython3(std::string_view module) {
   return module == "copy_reg" ? "copyreg" : module;
 }
 
+bool IsTensor(const Pickle& pickle, PickleRef value) {
+  return pickle.CallableName(value).starts_with("torch._utils._rebuild_");
+}
+
 }  // namespace
 
 void PickleStack::Fail(std::string found, std::string expected) {
@@ -84,6 +88,10 @@ void PickleStack::PushTuple(std::span<const PickleRef> items, Kind kind) {
 }
 
 void PickleStack::PushGlobal(const std::string& module, const std::string& name) {
+  if (module.size() + name.size() > kLongestGlobal) {
+    return Fail(fmt::format("an import whose name has more than {} bytes", kLongestGlobal),
+                "expected fewer");
+  }
   std::string written = module + "." + name;
   const auto [place, is_new] =
       global_numbers_.try_emplace(written, static_cast<std::uint32_t>(global_numbers_.size()));
@@ -166,7 +174,7 @@ void PickleStack::Put(const std::vector<PickleRef>& items, Kind kind) {
   }
   const PickleRef target = stack_.back();
   const Kind found = pickle_.Kind(target);
-  const bool is_tensor = pickle_.CallableName(target).starts_with("torch._utils._rebuild_");
+  const bool is_tensor = IsTensor(pickle_, target);
   if ((found != kind && found != Kind::kReduced) || is_tensor) {
     return Fail(fmt::format("items for {}", is_tensor ? "a tensor" : Name(found)),
                 fmt::format("expected {}", Name(kind)));
@@ -184,14 +192,18 @@ void PickleStack::Put(const std::vector<PickleRef>& items, Kind kind) {
   }
 }
 
+// PyTorch makes a tensor of its arguments alone; a state would put another one in its place
+// (torch/_weights_only_unpickler.py, BUILD).
 void PickleStack::Build() {
   if (!Has(2)) {
     return;
   }
   const PickleRef state = Pop();
   const Node& object = pickle_.nodes_[stack_.back()];
-  if (object.kind != Kind::kReduced) {
-    return Fail(fmt::format("a state for {}", Name(object.kind)), "expected an object");
+  const bool is_tensor = IsTensor(pickle_, stack_.back());
+  if (object.kind != Kind::kReduced || is_tensor) {
+    return Fail(fmt::format("a state for {}", is_tensor ? "a tensor" : Name(object.kind)),
+                "expected an object");
   }
   pickle_.lists_[static_cast<std::size_t>(object.number)][2] = state;
 }

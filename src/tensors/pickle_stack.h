@@ -39,7 +39,10 @@ class PickleStack {
   bool HasRoomFor(std::uint64_t text);
   void PushList(PickleKind kind, std::vector<PickleRef> items);
   void PushTuple(std::span<const PickleRef> items, PickleKind kind = PickleKind::kTuple);
+  // A module and a name in it, together of at most kLongestGlobal bytes: a hostile pickle names one
+  // long text a million times.
   void PushGlobal(const std::string& module, const std::string& name);
+  static constexpr std::size_t kLongestGlobal = 1000;
   void PushReduced(PickleRef callable, PickleRef arguments, PickleRef named = kNoValue);
 
   // ---- the stack

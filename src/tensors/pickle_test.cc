@@ -239,6 +239,22 @@ TEST(Pickle, KeepsToItsLimits) {
             "more than 50 values on the stack");
 }
 
+// With a state, PyTorch would load another tensor than the one that its arguments describe.
+TEST(Pickle, RefusesAStateForATensor) {
+  EXPECT_EQ(FaultOf("ctorch._utils\n_rebuild_tensor_v2\n)RNb."), "a state for a tensor");
+  EXPECT_EQ(FaultOf("cnet\nNet\n)RNb."), "");
+}
+
+// STACK_GLOBAL takes two texts of the memo, as often as it stands: 5 bytes each time.
+TEST(Pickle, RefusesLongNamesOfImports) {
+  EXPECT_EQ(FaultOf("\x80\x04X\xe8\x03\x00\x00"s + std::string(1000, 'a') + "q\x00\x8c\x01z\x93."s),
+            "an import whose name has more than 1000 bytes");
+  EXPECT_EQ(FaultOf("\x80\x04X\xe7\x03\x00\x00"s + std::string(999, 'a') + "q\x00\x8c\x01z\x93."s),
+            "");
+  EXPECT_EQ(FaultOf("c" + std::string(1001, 'a') + "\nz\n."),
+            "an import whose name has more than 1000 bytes");
+}
+
 TEST(Pickle, NamesWhatItWouldImport) {
   const Pickle pickle = Read("cos\nsystem\ncos\nsystem\nc__builtin__\neval\nK*\x8c\x02os\x93.");
   EXPECT_EQ(pickle.Globals(), (std::vector<std::string>{"os.system", "__builtin__.eval", "42.os"}));
@@ -249,7 +265,8 @@ TEST(Pickle, KnowsWhatAStateDictNeeds) {
   for (const char* name :
        {"collections.OrderedDict", "torch._utils._rebuild_tensor_v2", "torch.FloatStorage",
         "torch.cuda.HalfStorage", "torch.float8_e4m3fn", "torch.storage.UntypedStorage",
-        "__builtin__.set", "torch.Size", "torch.LongTensor", "torch.sparse.FloatTensor"}) {
+        "torch._utils._rebuild_sparse_csr_tensor", "__builtin__.set", "torch.Size",
+        "torch.LongTensor", "torch.sparse.FloatTensor"}) {
     EXPECT_TRUE(IsKnownGlobal(name)) << name;
   }
   for (const char* name :
@@ -257,6 +274,10 @@ TEST(Pickle, KnowsWhatAStateDictNeeds) {
         "torch.hub.load", "torch._utils", "collections.OrderedDict.x", "argparse.Namespace", "",
         "torch.storage._load_from_bytes", "torch.FloatStorageX", "numpy.ndarray"}) {
     EXPECT_FALSE(IsKnownGlobal(name)) << name;
+  }
+  for (const char* name : {"__torch__.torch.nn.Linear", "torch.jit._pickle.build_intlist"}) {
+    EXPECT_FALSE(IsKnownGlobal(name)) << name;
+    EXPECT_TRUE(IsKnownGlobal(name, PickleUse::kTorchScript)) << name;
   }
 }
 

@@ -28,7 +28,7 @@ struct PiledTensor {
 // Of each tensor, in their order. The optimizer of PyTorch numbers its parameters through its
 // groups in the order in which it got them; each group is held to keep the order of the weights,
 // and a number gets the next weight of the shape of its moments. Where shapes do not fit, no weight
-// of that checkpoint is named at all.
+// of that optimizer is named at all.
 std::vector<PiledTensor> TensorPilesOf(const std::vector<FileTensor>& tensors);
 
 // Leaves of files of PyTorch the weights alone, tied ones once, under their first name. Tensors of

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +60,9 @@ class ZipCheckpoint {
     if (data != nullptr) {
       root_ = data->name.substr(0, data->name.size() - kPickle.size());
       NameMembers();
+      is_torchscript_ = std::ranges::any_of(directory_.members, [&](const ZipMember& member) {
+        return member.name.starts_with(root_ + "code/");
+      });
       ReadWords();
       ReadData(*data);
       CheckMembers();
@@ -105,13 +109,14 @@ class ZipCheckpoint {
   }
 
   void ReadData(const ZipMember& data) {
-    const auto text = ReadZipMember(source_, data, kMostPickleBytes);
+    const auto text = Unpack(data);
     if (!text) {
       return Refuse(text.error());
     }
     const MemorySource bytes(std::string(data.name), std::as_bytes(std::span(*text)));
     const Pickle pickle = ReadPickle(bytes, 0);
-    TellGlobals(pickle, data.name, findings_, reading_, use_);
+    TellGlobals(pickle, data.name, findings_, reading_,
+                is_torchscript_ ? PickleUse::kTorchScript : use_);
     if (const auto& fault = pickle.Fault()) {
       return findings_.Refuse(fmt::format("{}: byte {}", data.name, fault->byte), fault->found,
                               fault->expected);
@@ -134,7 +139,7 @@ class ZipCheckpoint {
         places.emplace_back();
         continue;
       }
-      used_.emplace(member->name, true);
+      used_.insert(member->name);
       places.push_back({.offset = member->offset,
                         .bytes = member->bytes,
                         .packed = member->method == ZipMethod::kDeflated});
@@ -164,7 +169,6 @@ class ZipCheckpoint {
   // Storages that nothing names, members beside the checkpoint, code.
   void CheckMembers() {
     std::int64_t unused = 0;
-    bool has_code = false;
     const std::string data = root_ + "data/";
     for (const ZipMember& member : directory_.members) {
       if (!member.name.starts_with(root_)) {
@@ -173,12 +177,11 @@ class ZipCheckpoint {
       } else if (member.name.starts_with(data) && !IsPickleName(member.name)) {
         unused += used_.contains(member.name) ? 0 : 1;
       }
-      has_code = has_code || member.name.starts_with(root_ + "code/");
     }
-    if (unused > 0) {
+    if (unused > 0 && is_read_) {
       Warn(data, fmt::format("{} storages that the pickle does not name", unused), "expected none");
     }
-    if (has_code) {
+    if (is_torchscript_) {
       reading_.facts.emplace_back("torchscript", true);
       Warn(root_ + "code/", "TorchScript, which holds code beside its tensors",
            "nothing of it was run");
@@ -201,19 +204,28 @@ class ZipCheckpoint {
         findings_.Add(FileVerdict::kReport, member.name, "a pickle beside the checkpoint's own",
                       "expected one");
       }
-      const auto text = ReadZipMember(source_, member, kMostPickleBytes);
+      const auto text = Unpack(member);
       if (!text) {
         Refuse(text.error());
         continue;
       }
       const MemorySource bytes(std::string(member.name), std::as_bytes(std::span(*text)));
       const Pickle pickle = ReadPickle(bytes, 0);
-      TellGlobals(pickle, member.name, findings_, reading_);
+      TellGlobals(pickle, member.name, findings_, reading_,
+                  is_torchscript_ ? PickleUse::kTorchScript : PickleUse::kStateDict);
       if (const auto& fault = pickle.Fault()) {
         findings_.Add(FileVerdict::kReport, fmt::format("{}: byte {}", member.name, fault->byte),
                       fault->found, fault->expected);
       }
     }
+  }
+
+  // A pickle, all of which together are at most kMostPickleBytes: a thousand members of 1 KB may
+  // unpack to 1 MiB each.
+  Result<std::string> Unpack(const ZipMember& member) {
+    auto text = ReadZipMember(source_, member, kMostPickleBytes - pickle_bytes_);
+    pickle_bytes_ += text ? std::ssize(*text) : 0;
+    return text;
   }
 
   void Warn(std::string_view where, std::string found, std::string expected) {
@@ -230,10 +242,12 @@ class ZipCheckpoint {
   FileReading reading_ = {};
   // By names, which lie in the directory.
   std::unordered_map<std::string_view, const ZipMember*, KeyedHash> members_ = {};
-  std::unordered_map<std::string_view, bool, KeyedHash> used_ = {};
-  std::string root_ = {};  // "archive/"
+  std::unordered_set<std::string_view, KeyedHash> used_ = {};  // names of storages
+  std::string root_ = {};                                      // "archive/"
   bool is_big_endian_ = false;
-  bool is_read_ = false;  // the pickle is whole
+  bool is_torchscript_ = false;
+  bool is_read_ = false;           // the pickle is whole
+  std::int64_t pickle_bytes_ = 0;  // that were unpacked
 };
 
 }  // namespace

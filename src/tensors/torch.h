@@ -6,8 +6,7 @@
 //   zip     since 1.6: ROOT/data.pkl, ROOT/data/KEY a storage, ROOT/version, ROOT/byteorder
 //   stream  before: a magic number, a protocol, facts of the machine, the object and the keys of
 //           its storages, each a pickle; then of each storage the number of elements and the bytes
-//   tar     before 0.1.10: members that describe storages and tensors, and the object
-//   (torch_tar.cc)
+//   tar     before 0.1.10: members for storages and tensors, and the object (torch_tar.cc)
 //
 // The pickle is a program. It is read, never run (pickle.h); what it would import beyond a state
 // dict is reported by name.

@@ -149,8 +149,6 @@ void PlaceTensors(const TorchContents& contents, const StoragePlaces& places,
 void TellGlobals(const Pickle& pickle, std::string_view where, FileFindings& findings,
                  FileReading& reading, PickleUse use) {
   std::vector<std::string_view> names = UnknownGlobals(pickle, use);
-  // Classes of TorchScript are looked up in the archive, never imported.
-  std::erase_if(names, [](std::string_view name) { return name.starts_with("__torch__."); });
   if (names.empty()) {
     return;
   }
@@ -160,13 +158,14 @@ void TellGlobals(const Pickle& pickle, std::string_view where, FileFindings& fin
     reading.facts.emplace_back("unsafe_globals", Json::Array());
     fact = std::prev(reading.facts.end());
   }
-  Json::Array listed = *fact->second.AsArray();
-  for (const std::string_view name : names) {
-    if (listed.size() < kMostListed) {
+  if (fact->second.AsArray()->size() < kMostListed) {
+    Json::Array listed = *fact->second.AsArray();
+    for (const std::string_view name :
+         std::span(names).first(std::min(names.size(), kMostListed - listed.size()))) {
       listed.emplace_back(std::string(name));
     }
+    fact->second = Json(std::move(listed));
   }
-  fact->second = Json(std::move(listed));
   const bool is_more = names.size() > kMostNamed;
   const std::size_t count = names.size();
   names.resize(std::min(count, kMostNamed));

@@ -146,6 +146,12 @@ class StreamReader {
                        fmt::format("the file ends after {} bytes", left), kCutShort);
       return false;
     }
+    if (size.value() > storage.bytes) {
+      findings_.Refuse(fmt::format("byte {}", place_),
+                       fmt::format("{} elements of the storage \"{}\"", elements, storage.key),
+                       fmt::format("the object says {}", storage.elements));
+      return false;
+    }
     place = {.offset = place_ + kCountBytes, .bytes = size.value()};
     place_ += kCountBytes + size.value();
     return true;
@@ -185,7 +191,12 @@ FileReading ReadPickles(const ByteSource& source, Pickle pickle) {
       break;
     }
     place = pickle.End();
-    if (++count == kMostPickles || place == source.Size()) {
+    if (++count == kMostPickles && place < source.Size()) {
+      findings.Add(FileVerdict::kReport, fmt::format("byte {}", place),
+                   fmt::format("more than {} pickles", kMostPickles), "expected fewer",
+                   "what follows was not read");
+    }
+    if (count == kMostPickles || place == source.Size()) {
       break;
     }
   }

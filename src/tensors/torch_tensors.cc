@@ -18,9 +18,12 @@ using Kind = PickleKind;
 
 constexpr std::size_t kDeepest = 256;                             // containers in one another
 constexpr std::size_t kMostTensorBytes = std::size_t{512} << 20;  // of all names and shapes
+constexpr std::size_t kAlwaysFineBytes = std::size_t{16} << 20;   // of them
+constexpr std::size_t kBytesOfAValue = 200;                       // that a value may add to those
 constexpr std::size_t kLongestName = 65'535;
-constexpr std::size_t kMostWrappers = 8;  // parameters of parameters …
-constexpr std::size_t kMostShown = 100;   // of a name, in a message
+constexpr std::size_t kLongestKey = 1000;  // of a storage
+constexpr std::size_t kMostWrappers = 8;   // parameters of parameters …
+constexpr std::size_t kMostShown = 100;    // of a name, in a message
 constexpr std::string_view kMaker = "torch._utils._rebuild_";
 // Calls whose first argument is the tensor. The last ones made parameters before 0.4.
 constexpr std::array kWrappers = std::to_array<std::string_view>({
@@ -84,20 +87,23 @@ class ContentsReader {
     }
     const bool is_storage = pickle_.Kind(tuple) == Kind::kTuple && items.size() >= 5 &&
                             pickle_.Text(items[0]) == "storage" &&
+                            pickle_.Text(items[2]).size() <= kLongestKey &&
                             pickle_.Kind(items[4]) == Kind::kInteger;
     if (!is_storage) {
-      return findings_.Refuse("persistent id", std::string(Name(pickle_.Kind(tuple))),
-                              "expected a storage");
+      return findings_.Refuse(
+          "persistent id", std::string(Name(pickle_.Kind(tuple))),
+          fmt::format("expected a storage, whose key has at most {} bytes", kLongestKey));
     }
     const std::string key = LabelOf(items[2]);
     const TorchType* type = TorchTypeOfStorage(pickle_.Text(items[1]));
     const std::int64_t elements = pickle_.Integer(items[4]);
     const Checked bytes = type == nullptr ? Checked(0) : BytesOf(elements, *type);
     if (type == nullptr || elements < 0 || !bytes.ok()) {
-      return findings_.Refuse(fmt::format("storage \"{}\"", key),
-                              type == nullptr ? fmt::format("of \"{}\"", pickle_.Text(items[1]))
-                                              : fmt::format("{} elements", elements),
-                              "expected a class of storages and a number from 0 to 2^53 bytes");
+      return findings_.Refuse(
+          fmt::format("storage \"{}\"", key),
+          type == nullptr ? fmt::format("of \"{}\"", pickle_.Text(items[1]).substr(0, kMostShown))
+                          : fmt::format("{} elements", elements),
+          "expected a class of storages and a number from 0 to 2^53 bytes");
     }
     Use(id, {.key = key, .type = type, .elements = elements, .bytes = bytes.value()},
         items.size() > 5 ? items[5] : kNoValue);
@@ -138,8 +144,9 @@ class ContentsReader {
     if (pickle_.Root() == kNoValue) {
       return;
     }
+    const std::size_t most = MostBytes();
     Visit({.value = pickle_.Root()});
-    while (!levels_.empty() && tensor_bytes_ <= kMostTensorBytes) {
+    while (!levels_.empty() && tensor_bytes_ <= most) {
       Level& level = levels_.back();
       if (level.next == level.children.size()) {
         levels_.pop_back();
@@ -147,11 +154,16 @@ class ContentsReader {
         Visit(level.children[level.next++]);
       }
     }
-    if (tensor_bytes_ > kMostTensorBytes) {
-      findings_.Refuse("tensors",
-                       fmt::format("names and shapes of more than {} bytes", kMostTensorBytes),
+    if (tensor_bytes_ > most) {
+      findings_.Refuse("tensors", fmt::format("names and shapes of more than {} bytes", most),
                        "expected fewer");
     }
+  }
+
+  // A tensor of a state dict has ten values of its own and more. A hostile pickle lists one that it
+  // shares a million times, each time under a long name.
+  std::size_t MostBytes() const {
+    return std::min(kMostTensorBytes, kAlwaysFineBytes + kBytesOfAValue * pickle_.ValueCount());
   }
 
   void Visit(Child child) {
@@ -176,8 +188,9 @@ class ContentsReader {
   }
 
   std::vector<Child> ChildrenOf(PickleRef value) const {
-    std::vector<Child> children;
     const auto items = pickle_.Items(value);
+    std::vector<Child> children;
+    children.reserve(items.size());
     switch (pickle_.Kind(value)) {
       case Kind::kDict:
         AddPairs(items, children);
@@ -274,7 +287,8 @@ class ContentsReader {
 
   // A tensor of the tar form. Storages and classes are passed over.
   bool AddObject(const Child& child, PickleRef number) {
-    const std::string key = LabelOf(number);
+    const std::string key =
+        pickle_.Text(number).size() > kLongestKey ? "a long text" : LabelOf(number);
     const auto found = objects_->tensors.find(key);
     if (found == objects_->tensors.end()) {
       if (pickle_.Kind(number) != Kind::kTuple && !objects_->views.contains(key)) {
@@ -327,6 +341,13 @@ class ContentsReader {
 
   // The tensors among the parts of a sparse one.
   bool AddParts(const Child& child, std::span<const PickleRef> parts) {
+    // Two or three of them are tensors; then come a size and whether it is coalesced.
+    constexpr std::size_t kMostParts = 8;
+    if (parts.size() > kMostParts) {
+      findings_.Refuse("sparse tensor", fmt::format("{} parts", parts.size()),
+                       fmt::format("expected at most {}", kMostParts));
+      return true;
+    }
     int number = 0;
     for (const PickleRef part : parts) {
       const std::string_view maker = pickle_.CallableName(part);

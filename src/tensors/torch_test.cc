@@ -124,20 +124,12 @@ void ExpectTorchRow(const Json& row, const FileReading& reading) {
     }
   }
   if (const Json* expected = row.Find("unsafe_globals")) {
-    std::set<std::string> names;
-    for (const Json& name : *expected->AsArray()) {
-      // Those of TorchScript are looked up in the archive.
-      if (!name.AsString()->starts_with("__torch__.")) {
-        names.insert(*name.AsString());
-      }
-    }
-    std::set<std::string> found;
-    if (const Json* fact = FactOf(reading, "unsafe_globals")) {
-      for (const Json& name : *fact->AsArray()) {
-        found.insert(*name.AsString());
-      }
-    }
-    EXPECT_EQ(found, names);
+    // Those of TorchScript are looked up in the archive.
+    std::vector<std::string> names = TextsOf(*expected);
+    std::erase_if(names, [](const std::string& name) { return name.starts_with("__torch__."); });
+    const Json* fact = FactOf(reading, "unsafe_globals");
+    const std::vector<std::string> found = fact ? TextsOf(*fact) : std::vector<std::string>();
+    EXPECT_EQ(std::set(found.begin(), found.end()), std::set(names.begin(), names.end()));
   }
   if (const Json* list = row.Find("list")) {
     ExpectTorchList(*list, reading, "storage");
@@ -207,6 +199,80 @@ TEST(Torch, SaysWhatIsWrong) {
       "has that name");
   EXPECT_EQ(FirstFinding("cos\nsystem\n(S'id'\ntR.", "x.pkl").substr(0, 60),
             "report: x.pkl: pickle from byte 0 | loading it would import ");
+}
+
+// What stands behind more pickles than are read is told, whatever it is.
+TEST(Torch, TellsOfPicklesThatAreNotRead) {
+  std::string bytes = "\x80\x02N.";
+  for (int i = 1; i < 1000; ++i) {
+    bytes += "N.";
+  }
+  EXPECT_EQ(FirstFinding(bytes, "x.pkl"), "accept");
+  EXPECT_EQ(FirstFinding(bytes + "cos\nsystem\n.", "x.pkl"),
+            "report: x.pkl: byte 2002 | more than 1000 pickles | expected fewer | what follows was "
+            "not read");
+}
+
+constexpr std::string_view kStreamMagic =
+    "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.}.";
+
+// A tensor of one float32 in storage "0", as _rebuild_tensor_v2 of protocol 2 makes it.
+std::string TensorSteps(const std::string& key) {
+  using namespace std::string_literals;
+  return "ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nX"s +
+         static_cast<char>(key.size() % 256) + static_cast<char>(key.size() / 256) + "\x00\x00"s +
+         key + "U\x03" + "cpuK\x01tQK\x00K\x01\x85K\x01\x85tR"s;
+}
+
+// More elements than the object says would be bytes that nobody looks at.
+TEST(Torch, RefusesStoragesOfOtherLengthsInTheStreamForm) {
+  using namespace std::string_literals;
+  const std::string start = std::string(kStreamMagic) + TensorSteps("0") + ".(U\x01\x30l."s;
+  EXPECT_EQ(FirstFinding(start + "\x01\0\0\0\0\0\0\0abcd"s), "accept");
+  const std::string place = std::to_string(start.size());
+  EXPECT_EQ(
+      FirstFinding(start + "\x02\0\0\0\0\0\0\0abcdabcd"s),
+      "refuse: x.pt: byte " + place + " | 2 elements of the storage \"0\" | the object says 1 | ");
+}
+
+TEST(Torch, RefusesLongKeysOfStorages) {
+  using namespace std::string_literals;
+  const std::string start = std::string(kStreamMagic) + TensorSteps(std::string(1001, 'k'));
+  EXPECT_EQ(
+      FirstFinding(start + ".]."s),
+      "refuse: x.pt: persistent id | a tuple | expected a storage, whose key has at most 1000 "
+      "bytes | ");
+}
+
+// A shared tensor in a list, under a key of 60,000 bytes: each time another name as long.
+TEST(Torch, RefusesNamesThatGrow) {
+  using namespace std::string_literals;
+  std::string pickle =
+      "}X\x60\xea\x00\x00"s + std::string(60'000, 'n') + "(" + TensorSteps("0") + "q\x05";
+  for (int i = 0; i < 300; ++i) {
+    pickle += "h\x05";
+  }
+  EXPECT_EQ(
+      FirstFinding(std::string(kStreamMagic) + pickle + "ls.(U\x01\x30l.\x01\0\0\0\0\0\0\0abcd"s)
+          .substr(0, 54),
+      "refuse: x.pt: tensors | names and shapes of more than ");
+}
+
+// The parts of a sparse tensor are few, and a hostile pickle names one a million times.
+TEST(Torch, RefusesSparseTensorsOfManyParts) {
+  using namespace std::string_literals;
+  std::string parts;
+  for (int i = 0; i < 9; ++i) {
+    parts += "h\x05";
+  }
+  const auto sparse = [&](const std::string& of) {
+    return FirstFinding(std::string(kStreamMagic) + TensorSteps("0") +
+                        "q\x05"
+                        "0ctorch._utils\n_rebuild_sparse_tensor\n(N("s +
+                        of + "ttR.(U\x01\x30l.\x01\0\0\0\0\0\0\0abcd"s);
+  };
+  EXPECT_EQ(sparse(parts.substr(0, 4)), "accept");
+  EXPECT_EQ(sparse(parts), "refuse: x.pt: sparse tensor | 9 parts | expected at most 8 | ");
 }
 
 // What is appended to an object has no keys, where a dict has.
@@ -283,7 +349,7 @@ TEST(Torch, GivesRealFilesTheirOutcomeAndFacts) {
     }
     SCOPED_TRACE(file);
     ++count;
-    const FileReading reading = ReadFile(folder + "/" + file);
+    const FileReading reading = ReadFile((std::filesystem::path(folder) / file).string());
     ExpectTorchRow(expected, reading);
     if (const Json* list = expected.Find("full_list")) {
       const auto text = ReadWholeFile(folder + "/" + *list->AsString(), 10'000'000);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
+
 namespace fourpiles {
 namespace {
 
@@ -57,19 +59,16 @@ constexpr std::array kAliases = std::to_array<Alias>({
     {"cdouble", "complex128"},
 });
 
-std::string_view Without(std::string_view text, std::string_view prefix) {
-  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
-}
-
 }  // namespace
 
 const TorchType* TorchTypeOfStorage(std::string_view global) {
   constexpr std::string_view kEnding = "Storage";
-  if (!global.starts_with("torch.") || !global.ends_with(kEnding)) {
+  if (!TakePrefix(global, "torch.") || !global.ends_with(kEnding)) {
     return nullptr;
   }
   std::string_view word = global.substr(0, global.size() - kEnding.size());
-  word = Without(Without(Without(word, "torch."), "storage."), "cuda.");
+  TakePrefix(word, "storage.");
+  TakePrefix(word, "cuda.");
   const auto* const found = std::find_if(kTypes.begin(), kTypes.end(), [&](const TorchType& type) {
     return !type.storage.empty() && type.storage == word;
   });
@@ -77,13 +76,12 @@ const TorchType* TorchTypeOfStorage(std::string_view global) {
 }
 
 const TorchType* TorchTypeOfDtype(std::string_view global) {
-  if (!global.starts_with("torch.")) {
+  if (!TakePrefix(global, "torch.")) {
     return nullptr;
   }
-  std::string_view word = Without(global, "torch.");
   const auto* const alias = std::find_if(kAliases.begin(), kAliases.end(),
-                                         [&](const Alias& each) { return each.word == word; });
-  word = alias == kAliases.end() ? word : alias->name;
+                                         [&](const Alias& each) { return each.word == global; });
+  const std::string_view word = alias == kAliases.end() ? global : alias->name;
   const auto* const found = std::find_if(kTypes.begin(), kTypes.end(), [&](const TorchType& type) {
     return !type.name.empty() && type.name == word;
   });
