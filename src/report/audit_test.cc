@@ -61,10 +61,12 @@ std::size_t LongestLine(const std::string& text) {
 
 TEST(AuditReport, TheTextSaysWhatToLookAtFirst) {
   const std::string text = AuditText(Report(), {});
-  EXPECT_NE(text.find("1 fault\n  fault: float8_e4m3fn: 3 of 1,000 values (0.3 %) are past 448 and "
-                      "are clipped to it\n    in b,\"weight; the largest is 600: multiply by at "
-                      "most 0.7 first, as float8_e4m3fn:scaled does\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find(
+          "1 fault, 1 warning\n  fault: float8_e4m3fn: 3 of 1,000 values (0.3 %) are past 448 and "
+          "are clipped to it\n    in b,\"weight; the largest is 600: multiply by at "
+          "most 0.7 first, as float8_e4m3fn:scaled does\n"),
+      std::string::npos)
       << text;
   // The shares are of what is in that format: 2,000 values.
   EXPECT_NE(text.find("float8_e4m3fn  fault       0.1 %   0.15 %"), std::string::npos) << text;
@@ -82,9 +84,9 @@ TEST(AuditReport, FindingsAlikeStandTogether) {
   report.audit.tensors[0] = report.audit.tensors[1];
   report.findings = FindingsOf(report.audit, report.thresholds);
   const std::string text = AuditText(report, {});
-  EXPECT_NE(text.find("2 faults\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 faults, 1 warning\n"), std::string::npos) << text;
   EXPECT_NE(text.find("and 1 more tensor; "), std::string::npos) << text;
-  EXPECT_EQ(GroupsOf(report.findings, true).size(), 2U);
+  EXPECT_EQ(GroupsOf(report.findings, true).size(), 3U);
 }
 
 TEST(AuditReport, JsonHasTheMembersThatAreSpecified) {
@@ -127,7 +129,8 @@ TEST(AuditReport, CsvHasARowForEachTensorAndFormat) {
 
 TEST(AuditReport, MarkdownOpensWithTheVerdict) {
   const std::string text = AuditMarkdown(Report());
-  EXPECT_TRUE(text.starts_with("**Do not convert as it is: 1 fault**\n\n- fault, float8_e4m3fn: "))
+  EXPECT_TRUE(text.starts_with(
+      "**Do not convert as it is: 1 fault, 1 warning**\n\n- fault, float8_e4m3fn: "))
       << text;
   EXPECT_NE(text.find("| `float8_e4m3fn` | fault | 0.15 % | 0 | 30.0 dB |"), std::string::npos)
       << text;
