@@ -125,9 +125,10 @@ Result<void> CheckTogether(const Arguments& arguments) {
   }
   TRY_VOID(RefuseIdle(arguments, "--overflow", arguments.Has("--to"), "--to"));
   TRY_VOID(RefuseIdle(arguments, "--csv", AsksForValues(arguments), "--to or --against"));
+  const bool has_updates = arguments.Has("--learning-rate") || arguments.Has("--state");
   for (const char* option :
        {"--moments", "--step", "--beta1", "--beta2", "--epsilon", "--weight-decay"}) {
-    TRY_VOID(RefuseIdle(arguments, option, arguments.Has("--learning-rate"), "--learning-rate"));
+    TRY_VOID(RefuseIdle(arguments, option, has_updates, "--learning-rate or --state"));
   }
   return {};
 }

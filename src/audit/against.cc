@@ -40,18 +40,12 @@ struct Compared {
   AuditFormat format;        // of the second
 };
 
-bool IsWanted(std::string_view name, const std::vector<std::string>& filters) {
-  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
-           return Matches(name, filter);
-         });
-}
-
 // The place of each name that is wanted; of repeated names the first.
 std::map<std::string_view, std::size_t> PlacesOf(const Checkpoint& checkpoint,
                                                  const std::vector<std::string>& filters) {
   std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
-    if (const std::string_view name = checkpoint.tensors[i].name; IsWanted(name, filters)) {
+    if (const std::string_view name = checkpoint.tensors[i].name; MatchesAny(name, filters)) {
       places.try_emplace(name, i);
     }
   }

@@ -30,12 +30,6 @@ std::string WhyNot(const FileTensor& tensor) {
   return is_float ? "" : "it holds " + std::string(name) + ", not real numbers";
 }
 
-bool IsChosen(const FileTensor& tensor, const std::vector<std::string>& filters) {
-  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
-           return Matches(tensor.name, filter);
-         });
-}
-
 Result<Extremes> ExtremesOf(const TensorValues& values, int threads) {
   const auto elements = static_cast<std::size_t>(values.Elements());
   const std::size_t blocks = (elements + kLossBlock - 1) / kLossBlock;
@@ -129,7 +123,7 @@ class Auditor {
         errors_(options.formats.size()) {
     std::set<View> seen;
     for (const FileTensor& tensor : checkpoint.tensors) {
-      if (IsChosen(tensor, options.filters)) {
+      if (MatchesAny(tensor.name, options.filters)) {
         tensors_.push_back(&tensor);
         is_repeated_.push_back(!seen.insert(ViewOf(tensor)).second);
         progress_.bytes += WhyNot(tensor).empty() ? tensor.bytes : 0;

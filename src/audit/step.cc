@@ -33,7 +33,7 @@ std::vector<std::int32_t> ChosenWeights(const TrainingState& state, const StepFi
   std::vector<std::int32_t> weights;
   for (const WeightState& entry : state.weights) {
     const auto index = static_cast<std::size_t>(entry.weight);
-    if (IsChosen(files.weights->tensors[index].name, options.filters)) {
+    if (MatchesAny(files.weights->tensors[index].name, options.filters)) {
       weights.push_back(entry.weight);
     }
   }
@@ -59,12 +59,6 @@ void StepWork::Advance(std::int64_t count) {
   if (options.progress) {
     options.progress({.elements_done = done, .elements = elements});
   }
-}
-
-bool IsChosen(std::string_view name, const std::vector<std::string>& filters) {
-  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
-           return Matches(name, filter);
-         });
 }
 
 Result<StepAudit> AuditStep(const StepFiles& files, const StepOptions& given) {

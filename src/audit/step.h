@@ -4,8 +4,8 @@
 // or overflow in a narrow format, and what follows from both: is a float32 master copy needed, is
 // loss scaling.
 //
-//   weights, optimizer state, settings → updates → UpdateLosses     (adam_update.h,
-//   update_losses.h) gradients → GradientLosses (gradient_losses.h)
+//   weights, state, settings → updates → UpdateLosses  (adam_update.h, update_losses.h)
+//   gradients → GradientLosses                         (gradient_losses.h)
 //
 // Results do not depend on threads.
 

@@ -9,6 +9,7 @@
 #include "audit/tensor_values.h"
 #include "base/try.h"
 #include "kernels/parallel.h"
+#include "tensors/name_pattern.h"
 #include "tensors/piles.h"
 
 namespace fourpiles {
@@ -86,7 +87,8 @@ std::vector<std::int32_t> GradientTensors(const StepFiles& files, const StepOpti
     const bool is_number = tensor.type != nullptr && FindFormat(tensor.type->name).has_value();
     const bool is_first =
         tensor.storage < 0 || seen.emplace(tensor.storage, tensor.offset, tensor.shape).second;
-    if (piles[i].pile == pile && is_number && is_first && IsChosen(tensor.name, options.filters)) {
+    if (piles[i].pile == pile && is_number && is_first &&
+        MatchesAny(tensor.name, options.filters)) {
       chosen.push_back(static_cast<std::int32_t>(i));
     }
   }

@@ -38,9 +38,6 @@ struct StepSettings {
 // of the checkpoint that may not be (kInput).
 Result<StepSettings> ChooseSettings(const Checkpoint& state, const StepOptions& options);
 
-// Whether the filters let a tensor of that name in.
-bool IsChosen(std::string_view name, const std::vector<std::string>& filters);
-
 // A step that the caller gave, or of which the state tells. Errors: there is none (kUsage), or it
 // is below 1 or no number (kInput).
 Result<double> StepOf(const WeightState& weight, const TrainingState& state,

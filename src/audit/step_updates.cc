@@ -11,6 +11,7 @@
 #include "audit/tensor_values.h"
 #include "base/try.h"
 #include "kernels/parallel.h"
+#include "tensors/name_pattern.h"
 
 namespace fourpiles {
 namespace {
@@ -137,7 +138,7 @@ Result<UpdateAudit> AuditUpdates(const StepFiles& files, const TrainingState& st
   FormatSums all(work.grids.size());
   for (const WeightState& entry : state.weights) {
     const FileTensor& tensor = TensorAt(weights, entry.weight);
-    if (!IsChosen(tensor.name, work.options.filters)) {
+    if (!MatchesAny(tensor.name, work.options.filters)) {
       continue;
     }
     TRY(const double step, StepOf(entry, state, moments, work.options));
@@ -155,7 +156,7 @@ Result<UpdateAudit> AuditUpdates(const StepFiles& files, const TrainingState& st
   }
   audit.totals = TotalsOf(all);
   for (const std::int32_t weight : state.without_state) {
-    if (IsChosen(TensorAt(weights, weight).name, work.options.filters)) {
+    if (MatchesAny(TensorAt(weights, weight).name, work.options.filters)) {
       audit.without_state.push_back(TensorAt(weights, weight).name);
     }
   }

@@ -18,7 +18,7 @@ struct Named {
   const char* name;
   LossLimits limits;
 };
-const std::vector<Named> kNamed = {
+const std::vector<Named> named = {
     {"float16", {.largest = 65504, .beyond = 65520, .smallest_normal = 0x1p-14}},
     {"bfloat16", {.largest = 0x1.fep127, .beyond = 0x1.ffp127, .smallest_normal = 0x1p-126}},
     {"float8_e4m3fn",
@@ -46,7 +46,7 @@ std::vector<float> ManyValues(std::size_t count, int binades) {
 
 // What EncodeArray and DecodeArray say, counted in float64.
 TEST(RoundFused, EqualsRoundingAndThenCounting) {
-  for (const auto& [name, limits] : kNamed) {
+  for (const auto& [name, limits] : named) {
     SCOPED_TRACE(name);
     const NumberFormat format = *FindFormat(name);
     for (const int binades : {4, 20}) {
@@ -82,8 +82,8 @@ TEST(RoundFused, EqualsRoundingAndThenCounting) {
 TEST(RoundFused, IsTheSameOnEveryTarget) {
   const std::vector<float> all = ManyValues(kLossBlock + 3, 12);
   const std::vector<NumberFormat> formats = {*FindFormat("float16"), *FindFormat("e4m3")};
-  std::vector<FusedFormat> fused = {*FusedFormatOf(formats[0], kNamed[0].limits),
-                                    *FusedFormatOf(formats[1], kNamed[2].limits)};
+  std::vector<FusedFormat> fused = {*FusedFormatOf(formats[0], named[0].limits),
+                                    *FusedFormatOf(formats[1], named[2].limits)};
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{257}, kLossBlock}) {
     const auto values = std::span<const float>(all).subspan(3, size);
@@ -123,7 +123,7 @@ TEST(RoundFused, FindsWhatVanishedBehindWhatIsClippedToNextToNothing) {
   std::vector<float> values(1024, 1);
   values[10] = 41 * 0x1p30F;
   values[700] = 41 * 0x1p-30F;
-  const FusedFormat format = *FusedFormatOf(*FindFormat("float8_e4m3fn"), kNamed[2].limits);
+  const FusedFormat format = *FusedFormatOf(*FindFormat("float8_e4m3fn"), named[2].limits);
   ForEachTarget([&](const char* target) {
     BlockLosses losses;
     ErrorHistogram histogram;

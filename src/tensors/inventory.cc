@@ -32,12 +32,6 @@ std::string LabelOf(const FileTensor& tensor) {
   return tensor.type ? std::string(tensor.type->name) : "unknown: " + tensor.dtype;
 }
 
-bool IsWanted(std::string_view name, const std::vector<std::string>& filters) {
-  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
-           return Matches(name, filter);
-         });
-}
-
 // One row a plain tensor or packed weight. The parts of a packed weight are not rows.
 void MakeRows(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory& inventory) {
   Numbering labels;
@@ -89,9 +83,9 @@ std::vector<bool> ChosenTensors(const Checkpoint& checkpoint, const StoredWeight
   std::vector<bool> chosen(checkpoint.tensors.size(), true);
   for (std::size_t i = 0; i < chosen.size() && !filters.empty(); ++i) {
     const std::int32_t weight = weights.tensors[i].weight;
-    chosen[i] = IsWanted(weight < 0 ? checkpoint.tensors[i].name
-                                    : weights.weights[static_cast<std::size_t>(weight)].name,
-                         filters);
+    chosen[i] = MatchesAny(weight < 0 ? checkpoint.tensors[i].name
+                                      : weights.weights[static_cast<std::size_t>(weight)].name,
+                           filters);
   }
   return chosen;
 }
@@ -279,7 +273,7 @@ Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights
   Inventory inventory;
   MakeRows(checkpoint, weights, inventory);
   std::erase_if(inventory.rows,
-                [&](const InventoryRow& row) { return !IsWanted(row.name, choice.filters); });
+                [&](const InventoryRow& row) { return !MatchesAny(row.name, choice.filters); });
   inventory.chosen = ChosenTensors(checkpoint, weights, choice.filters);
   AddUp(checkpoint, weights, inventory);
   AddUpStorages(checkpoint, inventory);

@@ -175,4 +175,10 @@ bool Matches(std::string_view name, std::string_view pattern) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
+bool MatchesAny(std::string_view name, const std::vector<std::string>& filters) {
+  return filters.empty() || std::ranges::any_of(filters, [&](const std::string& filter) {
+           return Matches(name, filter);
+         });
+}
+
 }  // namespace fourpiles

@@ -59,5 +59,7 @@ std::string_view ModuleOf(std::string_view name);
 // Whether the name holds `pattern`, in which "*" stands for any letters and "?" for one: anywhere
 // when it has neither. In time proportional to the product of both lengths at most.
 bool Matches(std::string_view name, std::string_view pattern);
+// Whether the filters let a name in: there are none, or it matches one of them.
+bool MatchesAny(std::string_view name, const std::vector<std::string>& filters);
 
 }  // namespace fourpiles
