@@ -164,8 +164,8 @@ TEST(OpenDistributed, SaysWhatIsWrong) {
             "reads what torch.save writes | ");
   EXPECT_EQ(WorstFinding("getattr"),
             "report: /.metadata | loading it would import builtins.getattr | a state dict needs "
-            "none of these | do not load it unless you trust who made it; nothing of it was run "
-            "here");
+            "none of these | such names run commands, read files or load other code when the "
+            "file is loaded: do not load it; nothing of it was run here");
 }
 
 }  // namespace
