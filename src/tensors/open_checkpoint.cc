@@ -167,6 +167,12 @@ void CheckParts(Checkpoint& checkpoint) {
   }
 }
 
+// A GGUF says itself what it holds. What is no file of tensors has nothing to do with a
+// config.json.
+bool HasConfigBeside(const CheckpointFile& file) {
+  return file.format == "safetensors" || file.format == "npz" || file.format.starts_with("torch");
+}
+
 Checkpoint WithPath(Checkpoint checkpoint, const std::string& path) {
   checkpoint.path = path;
   return checkpoint;
@@ -204,11 +210,11 @@ Result<Checkpoint> OpenLatest(const std::string& path, const std::string& pointe
 
 Result<Checkpoint> OpenFolder(const std::string& path) {
   TRY(const FolderContent content, ModelFilesOf(path));
-  if (content.is_distributed || content.is_deepspeed) {
-    return OpenRanks(path, content);
-  }
-  if (!content.pointer.empty()) {
-    return OpenLatest(path, content.pointer);
+  if (content.is_distributed || content.is_deepspeed || !content.pointer.empty()) {
+    TRY(Checkpoint checkpoint,
+        content.pointer.empty() ? OpenRanks(path, content) : OpenLatest(path, content.pointer));
+    ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
+    return checkpoint;
   }
   if (!content.index.empty()) {
     TRY(const FileSource source, FileSource::OpenWithin(path, content.index));
@@ -291,7 +297,7 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
     file.facts.emplace_back("split_no", part->number - 1);
     file.facts.emplace_back("split_count", part->count);
   }
-  if (file.format == "safetensors") {
+  if (HasConfigBeside(file)) {
     ReadConfigs(checkpoint, FolderOf(path), FileVerdict::kAcceptWithWarning);
   }
   return checkpoint;
@@ -304,7 +310,7 @@ Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths) {
     AddFile(checkpoint, NameOf(path), std::make_shared<FileSource>(std::move(source)));
   }
   CheckParts(checkpoint);
-  if (checkpoint.files.front().format == "safetensors") {
+  if (HasConfigBeside(checkpoint.files.front())) {
     ReadConfigs(checkpoint, FolderOf(paths.front()), FileVerdict::kAcceptWithWarning);
   }
   return checkpoint;
