@@ -285,6 +285,10 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
     return WithPath(std::move(checkpoint), path);
   }
   TRY(FileSource source, FileSource::Open(path));
+  if (path.ends_with(".distcp")) {
+    return BadInput({path, "a part of a distributed checkpoint", "expected the whole of it",
+                     fmt::format("give its folder, {}", FolderOf(path))});
+  }
   const FileFormat* format = FormatOf(source);
   if (path.ends_with(".json") && (format == nullptr || format->read == nullptr)) {
     return OpenDocument(path, source);
