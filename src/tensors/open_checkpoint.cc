@@ -167,10 +167,10 @@ void CheckParts(Checkpoint& checkpoint) {
   }
 }
 
-// A GGUF says itself what it holds. What is no file of tensors has nothing to do with a
-// config.json.
-bool HasConfigBeside(const CheckpointFile& file) {
-  return file.format == "safetensors" || file.format == "npz" || file.format.starts_with("torch");
+// Files of NumPy and PyTorch. A listing of one looks at that file alone, so their config.json is
+// looked for only where they are taken for a model.
+bool MayHaveConfig(const CheckpointFile& file) {
+  return file.format == "npz" || file.format.starts_with("torch");
 }
 
 Checkpoint WithPath(Checkpoint checkpoint, const std::string& path) {
@@ -301,7 +301,7 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
     file.facts.emplace_back("split_no", part->number - 1);
     file.facts.emplace_back("split_count", part->count);
   }
-  if (HasConfigBeside(file)) {
+  if (file.format == "safetensors") {
     ReadConfigs(checkpoint, FolderOf(path), FileVerdict::kAcceptWithWarning);
   }
   return checkpoint;
@@ -314,7 +314,7 @@ Result<Checkpoint> OpenCheckpointParts(const std::vector<std::string>& paths) {
     AddFile(checkpoint, NameOf(path), std::make_shared<FileSource>(std::move(source)));
   }
   CheckParts(checkpoint);
-  if (HasConfigBeside(checkpoint.files.front())) {
+  if (checkpoint.files.front().format == "safetensors") {
     ReadConfigs(checkpoint, FolderOf(paths.front()), FileVerdict::kAcceptWithWarning);
   }
   return checkpoint;
@@ -325,7 +325,12 @@ Result<Checkpoint> OpenWholeCheckpoint(const std::string& path) {
   const std::optional<SplitName> part = ParseSplitName(NameOf(path));
   if (!part || part->count < 2 || part->count > kMostParts ||
       std::filesystem::is_directory(path, error)) {
-    return OpenCheckpoint(path);
+    TRY(Checkpoint checkpoint, OpenCheckpoint(path));
+    if (!std::filesystem::is_directory(path, error) && !checkpoint.files.empty() &&
+        MayHaveConfig(checkpoint.files.front())) {
+      ReadConfigs(checkpoint, FolderOf(path), FileVerdict::kAcceptWithWarning);
+    }
+    return checkpoint;
   }
   if (part->ending != ".gguf") {
     return OpenCheckpoint(FolderOf(path));  // an index there says what belongs together
