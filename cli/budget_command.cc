@@ -31,7 +31,7 @@ constexpr Option kOwnOptions[] = {
     {.name = "MODEL",
      .value = "MODEL",
      .help = "a model of the catalogue, its folder or file (config.json, safetensors, an index, "
-             "GGUF), or a "
+             "GGUF, PyTorch, NumPy; distributed and DeepSpeed checkpoints), or a "
              "parameter count: 1.5B"},
     {.name = "--job",
      .value = "FILE",

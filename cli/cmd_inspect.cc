@@ -17,7 +17,9 @@ namespace {
 constexpr Option kOptions[] = {
     {.name = "PATH",
      .value = "PATH",
-     .help = "a file, folder or index; two models are compared, parts of one are joined",
+     .help =
+         "a file, folder or index (safetensors, GGUF, PyTorch, NumPy; distributed and DeepSpeed "
+         "checkpoints); two models are compared, parts of one are joined",
      .count = Count::kMany,
      .required = true},
     {.name = "--all",
@@ -157,6 +159,7 @@ constexpr Command kInspectCommand = {
         "fourpiles inspect ./model.safetensors\n"
         "fourpiles inspect ./Llama-3.1-8B --filter mlp --sort parameters\n"
         "fourpiles inspect ./model-Q4_K_M.gguf --metadata\n"
+        "fourpiles inspect ./checkpoint.pt\n"
         "fourpiles inspect ./before.safetensors ./after.safetensors",
     .options = kOptions,
     .run = Run,

@@ -15,6 +15,7 @@ struct LogicalTensor {
   std::string name = {};
   std::vector<std::int64_t> shape = {};
   bool shape_known = true;  // false: packed in a way that does not tell it
+  bool trainable = true;    // false: a buffer of whole numbers or truth values
   bool packed = false;      // which may turn a matrix on its side
 };
 

@@ -76,14 +76,16 @@ Result<Network> NetworkFromTensors(const std::vector<LogicalTensor>& tensors,
     const std::string safe_name = SafeName(tensor.name);
     std::optional<LayerName> name = SplitName(safe_name);
     if (!name) {
-      once.parameters.push_back({.name = safe_name, .shape = tensor.shape});
+      once.parameters.push_back(
+          {.name = safe_name, .shape = tensor.shape, .trainable = tensor.trainable});
       continue;
     }
     Layers& layers = by_block[name->block];
     if (layers.empty()) {
       order.push_back(name->block);
     }
-    layers[name->layer].push_back({.name = std::move(name->rest), .shape = tensor.shape});
+    layers[name->layer].push_back(
+        {.name = std::move(name->rest), .shape = tensor.shape, .trainable = tensor.trainable});
   }
   if (once.parameters.empty() && by_block.empty()) {
     return BadInput({.where = std::string(where),

@@ -1,8 +1,10 @@
 #include "model/open_model.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -106,6 +108,14 @@ bool IsGguf(const Checkpoint& checkpoint) {
   return !checkpoint.files.empty() && checkpoint.files.front().format == "gguf";
 }
 
+// PyTorch has gradients of floats and complex numbers alone: what counts batches or masks is a
+// buffer (torch/csrc/autograd/variable.h, isDifferentiableType).
+bool MayBeTrained(const FileTensor& tensor) {
+  constexpr std::array kWhole = std::to_array<std::string_view>(
+      {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"});
+  return tensor.type == nullptr || std::ranges::find(kWhole, tensor.type->name) == kWhole.end();
+}
+
 // A packed weight once, under its own name; what belongs to it and is no weight not at all.
 std::vector<LogicalTensor> LogicalTensors(const Checkpoint& checkpoint,
                                           const StoredWeights& stored) {
@@ -113,7 +123,8 @@ std::vector<LogicalTensor> LogicalTensors(const Checkpoint& checkpoint,
   for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
     const FileTensor& tensor = checkpoint.tensors[i];
     if (i >= stored.tensors.size() || stored.tensors[i].role == TensorRole::kPlain) {
-      tensors.push_back({.name = tensor.name, .shape = tensor.shape});
+      tensors.push_back(
+          {.name = tensor.name, .shape = tensor.shape, .trainable = MayBeTrained(tensor)});
     }
   }
   for (const StoredWeight& weight : stored.weights) {
@@ -199,10 +210,21 @@ bool HasTensors(const Result<FolderContent>& content) {
   if (!content) {
     return false;
   }
-  return !content->index.empty() ||
-         std::ranges::any_of(content->files, [](const std::string& file) {
-           return file.ends_with(".safetensors") || file.ends_with(".gguf");
+  constexpr std::array kEndings = std::to_array<std::string_view>(
+      {".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".npz", ".npy"});
+  return !content->index.empty() || content->is_distributed || !content->pointer.empty() ||
+         std::ranges::any_of(content->files, [&](const std::string& file) {
+           return std::ranges::any_of(
+               kEndings, [&](std::string_view ending) { return file.ends_with(ending); });
          });
+}
+
+// A file that lies beside a config.json may be none of a model: "training_args.bin".
+bool IsOfNoModel(const Checkpoint& checkpoint) {
+  const bool is_named = std::ranges::any_of(checkpoint.files, [](const CheckpointFile& file) {
+    return file.name.find("model") != std::string::npos || file.name.ends_with(".safetensors");
+  });
+  return checkpoint.tensors.empty() && checkpoint.files.size() == 1 && !is_named;
 }
 
 // Shards that were not fetched: what is there says no less than a config.json alone.
@@ -231,7 +253,8 @@ Result<Model> OpenModel(const std::string& path) {
     }
   }
   TRY(Checkpoint checkpoint, OpenWholeCheckpoint(path));
-  if (!config.empty() && IsNotFetched(checkpoint)) {
+  const bool is_beside = IsFolder(path) && IsOfNoModel(checkpoint);
+  if (!config.empty() && (IsNotFetched(checkpoint) || is_beside)) {
     TRY(Model model, FromConfigFile(path, config));
     model.warnings = FileWarnings(checkpoint);
     return model;

@@ -59,7 +59,8 @@ TEST_F(OpenModelTest, RefusesAFolderWithoutAConfig) {
   EXPECT_EQ(model.error().kind, ErrorKind::kInput);
   EXPECT_EQ(Message(model.error()),
             "error: " + Folder() +
-                ": no model in this folder, expected safetensors, GGUF or a config.json\n"
+                ": no model in this folder, expected safetensors, GGUF, files of PyTorch or "
+                "NumPy, a checkpoint of several ranks, or a config.json\n"
                 "hint: name the folder that holds the model's files");
 }
 
@@ -286,6 +287,74 @@ TEST_F(OpenTensorsTest, TensorsThatWereNotFetchedAreAWarning) {
   EXPECT_EQ(model.warnings.size(), 1U);
   EXPECT_FALSE(model.checkpoint);
   EXPECT_EQ(model.network.vocab_size, 100);
+}
+
+std::string TestModel(const std::string& name) {
+  return FOURPILES_TEST_DATA "/models/" + name;
+}
+
+// Saved by PyTorch 1.13.1 from the tensors of tiny_llama (make_torch.py): 12,960 float32.
+TEST_F(OpenTensorsTest, ShardsOfPyTorchAreHeldAgainstTheConfig) {
+  for (const char* name : {"tiny_llama_torch", "tiny_llama_torch/pytorch_model.bin.index.json",
+                           "tiny_llama_torch/pytorch_model-00001-of-00002.bin",
+                           "tiny_llama_torch/pytorch_model-00002-of-00002.bin"}) {
+    const Model model = Opened(TestModel(name));
+    EXPECT_EQ(model.network.hidden_size, 32) << name;
+    ASSERT_TRUE(model.checkpoint) << name;
+    EXPECT_EQ(model.checkpoint->bytes, 4 * 12'960) << name;
+    EXPECT_EQ(model.checkpoint->formats.front().name, "float32") << name;
+    EXPECT_EQ(model.warnings,
+              std::vector<std::string>{"config.json says bfloat16, most weights are float32"})
+        << name;
+  }
+}
+
+TEST_F(OpenTensorsTest, AShardOfPyTorchWithoutTheOtherIsRefused) {
+  const std::string name = "pytorch_model-00001-of-00002.bin";
+  std::filesystem::copy(TestModel("tiny_llama_torch/" + name), PathTo(name));
+  const Result<Model> model = OpenModel(PathTo(name));
+  EXPECT_EQ(ErrorLine(model),
+            "pytorch_model-00002-of-00002.bin | missing part; 1 of 2 are absent | expected all "
+            "parts in one folder | ");
+}
+
+TEST_F(OpenTensorsTest, AFileOfPyTorchIsHeldAgainstTheConfigBesideIt) {
+  MakeFile("config.json", Llama());
+  std::filesystem::copy(TestModel("buffers.pt"), PathTo("pytorch_model.bin"));
+  for (const std::string& path : {Folder().string(), PathTo("pytorch_model.bin")}) {
+    const Model model = Opened(path);
+    EXPECT_EQ(model.network.vocab_size, 100);
+    const auto has = [&model](std::string_view text) {
+      return std::ranges::any_of(model.warnings, [text](const std::string& warning) {
+        return warning.find(text) != std::string::npos;
+      });
+    };
+    EXPECT_TRUE(has("are missing: model.embed_tokens.weight")) << path;
+    EXPECT_FALSE(has("model_type")) << path;
+  }
+}
+
+// A state dict of Linear(4, 8) without bias, BatchNorm1d(8) and a mask of 3 x 3.
+TEST_F(OpenTensorsTest, WholeNumbersAndTruthValuesAreBuffers) {
+  const Model model = Opened(TestModel("buffers.pt"));
+  EXPECT_EQ(ParameterCount(model.network), 32 + 4 * 8 + 1 + 9);
+  EXPECT_EQ(TrainableParameterCount(model.network), 32 + 4 * 8);
+}
+
+// DeepSpeed leaves the trained weights of ZeRO 3 to the optimizer: 16 beside 6 that are frozen.
+TEST_F(OpenTensorsTest, MasterCopiesAreTheWeightsOfZero3) {
+  EXPECT_EQ(ParameterCount(Opened(FOURPILES_TEST_DATA "/cases/deepspeed/zero3").network), 16 + 6);
+  EXPECT_EQ(ParameterCount(Opened(FOURPILES_TEST_DATA "/cases/deepspeed/zero2").network), 16);
+}
+
+// What scripts leave beside a model says nothing of it.
+TEST_F(OpenTensorsTest, AFileOfNoModelBesideAConfigIsAWarning) {
+  MakeFile("config.json", Llama());
+  MakeFile("training_args.bin", "hello");
+  const Model model = Opened(Folder().string());
+  EXPECT_EQ(model.network.vocab_size, 100);
+  EXPECT_FALSE(model.checkpoint);
+  EXPECT_EQ(model.warnings.size(), 1U);
 }
 
 TEST_F(OpenTensorsTest, AnInfinityInAConfigIsNoMistake) {

@@ -97,7 +97,8 @@ tl::unexpected<Error> NoModel(const std::string& path) {
   return BadInput(
       {.where = path,
        .found = "no model in this folder",
-       .expected = "expected safetensors, GGUF or a config.json",
+       .expected = "expected safetensors, GGUF, files of PyTorch or NumPy, a checkpoint of "
+                   "several ranks, or a config.json",
        .hint = folders.empty()
                    ? std::string("name the folder that holds the model's files")
                    : fmt::format("these folders have one: {}", fmt::join(folders, ", "))});
@@ -171,6 +172,9 @@ Result<std::vector<std::string>> OtherFile(const std::string& path,
     if (others.size() > 1 && ending.starts_with(".np")) {
       return SeveralModels(path, others);
     }
+    if (!others.empty() && ParseSplitName(others.front()) && ArePartsOfOne(others)) {
+      return others;
+    }
     if (!others.empty()) {
       return {{Has(others, kPyTorchModel) ? std::string(kPyTorchModel) : others.front()}};
     }
@@ -192,6 +196,9 @@ Result<FolderContent> ModelFilesOf(const std::string& path) {
   content = {.index = IndexOf(names, ".bin.index.json")};
   if (content.index.empty()) {
     TRY(content.files, OtherFile(path, names));
+  }
+  if (!content.files.empty()) {
+    content.is_split = ParseSplitName(content.files.front()).has_value();
   }
   return !IsEmpty(content) || FindOthers(names, content) ? Result<FolderContent>(content)
                                                          : NoModel(path);

@@ -1,6 +1,7 @@
 #include "tensors/gguf_split.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kEnding = ".gguf";
-constexpr std::string_view kShardEnding = ".safetensors";
+constexpr std::array<std::string_view, 2> kShardEndings = {".safetensors", ".bin"};
 constexpr std::string_view kBetween = "-of-";
 constexpr std::size_t kFewestDigits = 5;
 constexpr std::size_t kMostDigits = 9;
@@ -121,9 +122,12 @@ bool CheckNumbers(const std::vector<Named>& named, std::vector<Finding>& finding
 std::optional<SplitName> ParseSplitName(std::string_view file_name) {
   std::string_view rest = file_name;
   const bool is_gguf = TakeEnding(rest, kEnding);
-  if (!is_gguf && !TakeEnding(rest, kShardEnding)) {
+  if (!is_gguf && std::ranges::none_of(kShardEndings, [&](std::string_view ending) {
+        return TakeEnding(rest, ending);
+      })) {
     return std::nullopt;
   }
+  const std::string_view ending = file_name.substr(rest.size());
   const std::optional<std::int64_t> count = TakeNumber(rest, is_gguf);
   if (!count || !TakeEnding(rest, kBetween)) {
     return std::nullopt;
@@ -133,8 +137,7 @@ std::optional<SplitName> ParseSplitName(std::string_view file_name) {
       *number > *count) {
     return std::nullopt;
   }
-  return SplitName{std::string(rest), *number, *count,
-                   std::string(is_gguf ? kEnding : kShardEnding)};
+  return SplitName{std::string(rest), *number, *count, std::string(ending)};
 }
 
 std::string SplitFileName(const SplitName& name) {
@@ -150,7 +153,7 @@ std::vector<Finding> CheckSplit(std::span<const SplitPart> parts) {
   std::ranges::stable_sort(named, {}, [](const Named& part) { return part.name.number; });
   const bool is_complete = CheckNumbers(named, findings) && findings.empty();
   if (named.front().name.ending != kEnding) {
-    return findings;  // shards of safetensors say nothing of each other
+    return findings;  // shards of other kinds say nothing of each other
   }
   Checked tensors = 0;
   for (const auto& [part, name] : named) {

@@ -17,6 +17,7 @@ using Lines = std::vector<std::string>;
 TEST(GgufSplit, ReadsAndWritesTheNamesOfParts) {
   EXPECT_EQ(ParseSplitName("m-00002-of-00003.gguf"), (SplitName{"m", 2, 3}));
   EXPECT_EQ(ParseSplitName("m-00002-of-00003.safetensors"), (SplitName{"m", 2, 3, ".safetensors"}));
+  EXPECT_EQ(ParseSplitName("m-00002-of-00003.bin"), (SplitName{"m", 2, 3, ".bin"}));
   EXPECT_EQ(ParseSplitName("a-b-00001-of-00001-00100-of-123456.gguf"),
             (SplitName{"a-b-00001-of-00001", 100, 123456}));
   EXPECT_EQ(SplitFileName({"m", 2, 3}), "m-00002-of-00003.gguf");
@@ -25,7 +26,7 @@ TEST(GgufSplit, ReadsAndWritesTheNamesOfParts) {
        {"", "m.gguf", "m-00002-of-00003", "m-0002-of-00003.gguf", "m-000002-of-000003.gguf",
         "m-00004-of-00003.gguf", "m-00000-of-00003.gguf", "m00001-of-00003.gguf",
         "m-00001of-00003.gguf", "m-00001-of-99999999999999999999.gguf", "-of-00003.gguf",
-        "m-00002-of-00003.bin", "00003.gguf"}) {
+        "m-00002-of-00003.onnx", "00003.gguf"}) {
     EXPECT_FALSE(ParseSplitName(name).has_value()) << name;
   }
 }

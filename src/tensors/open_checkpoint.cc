@@ -167,6 +167,12 @@ void CheckParts(Checkpoint& checkpoint) {
   }
 }
 
+// Files of NumPy and PyTorch. A listing of one looks at that file alone, so their config.json is
+// looked for only where they are taken for a model.
+bool MayHaveConfig(const CheckpointFile& file) {
+  return file.format == "npz" || file.format.starts_with("torch");
+}
+
 Checkpoint WithPath(Checkpoint checkpoint, const std::string& path) {
   checkpoint.path = path;
   return checkpoint;
@@ -205,11 +211,11 @@ Result<Checkpoint> OpenLatest(const std::string& path, const std::string& pointe
 
 Result<Checkpoint> OpenFolder(const std::string& path) {
   TRY(const FolderContent content, ModelFilesOf(path));
-  if (content.is_distributed || content.is_deepspeed) {
-    return OpenRanks(path, content);
-  }
-  if (!content.pointer.empty()) {
-    return OpenLatest(path, content.pointer);
+  if (content.is_distributed || content.is_deepspeed || !content.pointer.empty()) {
+    TRY(Checkpoint checkpoint,
+        content.pointer.empty() ? OpenRanks(path, content) : OpenLatest(path, content.pointer));
+    ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
+    return checkpoint;
   }
   if (!content.index.empty()) {
     TRY(const FileSource source, FileSource::OpenWithin(path, content.index));
@@ -280,6 +286,10 @@ Result<Checkpoint> OpenCheckpoint(const std::string& path) {
     return WithPath(std::move(checkpoint), path);
   }
   TRY(FileSource source, FileSource::Open(path));
+  if (path.ends_with(".distcp")) {
+    return BadInput({path, "a part of a distributed checkpoint", "expected the whole of it",
+                     fmt::format("give its folder, {}", FolderOf(path))});
+  }
   const FileFormat* format = FormatOf(source);
   if (path.ends_with(".json") && (format == nullptr || format->read == nullptr)) {
     return OpenDocument(path, source);
@@ -316,7 +326,12 @@ Result<Checkpoint> OpenWholeCheckpoint(const std::string& path) {
   const std::optional<SplitName> part = ParseSplitName(NameOf(path));
   if (!part || part->count < 2 || part->count > kMostParts ||
       std::filesystem::is_directory(path, error)) {
-    return OpenCheckpoint(path);
+    TRY(Checkpoint checkpoint, OpenCheckpoint(path));
+    if (!std::filesystem::is_directory(path, error) && !checkpoint.files.empty() &&
+        MayHaveConfig(checkpoint.files.front())) {
+      ReadConfigs(checkpoint, FolderOf(path), FileVerdict::kAcceptWithWarning);
+    }
+    return checkpoint;
   }
   if (part->ending != ".gguf") {
     return OpenCheckpoint(FolderOf(path));  // an index there says what belongs together

@@ -116,8 +116,9 @@ TEST_F(OpenCheckpointTest, GoesByContentAndWarnsOfTheEnding) {
 TEST_F(OpenCheckpointTest, ChoosesTheModelOfAFolder) {
   EXPECT_EQ(ErrorLine(OpenCheckpoint(Folder())),
             Folder().string() +
-                " | no model in this folder | expected safetensors, GGUF or a "
-                "config.json | name the folder that holds the model's files");
+                " | no model in this folder | expected safetensors, GGUF, files of PyTorch or "
+                "NumPy, a checkpoint of several ranks, or a config.json | name the folder that "
+                "holds the model's files");
   std::filesystem::create_directory(PathTo("unet"));
   MakeFile("unet/a.safetensors", kOneFloat);
   EXPECT_EQ(OpenCheckpoint(Folder()).error().text.hint,

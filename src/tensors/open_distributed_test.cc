@@ -134,6 +134,16 @@ TEST(OpenDistributed, KeepsStridesAndTellsWhatObjectsImport) {
   EXPECT_EQ(finding.substr(0, 7), "report:");
 }
 
+TEST(OpenDistributed, SaysWhereAPartBelongs) {
+  const std::string folder = FOURPILES_TEST_DATA "/cases/dcp/grid";
+  const auto part = OpenCheckpoint(folder + "/__0_0.distcp");
+  ASSERT_FALSE(part);
+  EXPECT_EQ(ErrorLine(part), folder +
+                                 "/__0_0.distcp | a part of a distributed checkpoint | expected "
+                                 "the whole of it | give its folder, " +
+                                 folder);
+}
+
 TEST(OpenDistributed, SaysWhatIsWrong) {
   EXPECT_EQ(WorstFinding("chunk_outside"),
             "refuse: /.metadata: tensor \"model.w\" | a chunk from [2, 0] of shape [2, 2] | "
@@ -164,8 +174,8 @@ TEST(OpenDistributed, SaysWhatIsWrong) {
             "reads what torch.save writes | ");
   EXPECT_EQ(WorstFinding("getattr"),
             "report: /.metadata | loading it would import builtins.getattr | a state dict needs "
-            "none of these | do not load it unless you trust who made it; nothing of it was run "
-            "here");
+            "none of these | such names run commands, read files or load other code when the "
+            "file is loaded: do not load it; nothing of it was run here");
 }
 
 }  // namespace

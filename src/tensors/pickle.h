@@ -133,6 +133,10 @@ enum class PickleUse {
 // Whether a pickle may name it, whatever it does with it. `name` as of Pickle::Globals().
 bool IsKnownGlobal(std::string_view name, PickleUse use = PickleUse::kStateDict);
 
+// Whether a name belongs to what runs commands or code, opens files or connections: "posix.system",
+// "builtins.eval".
+bool IsDangerousGlobal(std::string_view name);
+
 // What the pickle would import and has no use for, in the order of Globals(). `builtins.getattr`
 // has a use where all that the pickle does with it is to name members of the enums of that use, as
 // Python 3.11 writes them: getattr(MEM_FORMAT_ENCODING, "TORCH_CONTIGUOUS_FORMAT").

@@ -179,6 +179,51 @@ constexpr std::array kMembers = std::to_array<EnumMember>({
     {kStage, "weights"},
 });
 
+// Modules of Python that reach the system or run code, and what of the built-in functions does.
+constexpr std::array kDangerous = std::to_array<std::string_view>({
+    "_io",      "asyncio",   "bdb",         "code",      "codeop",     "commands",
+    "ctypes",   "dill",      "cloudpickle", "ftplib",    "http",       "httplib",
+    "idlelib",  "importlib", "io",          "joblib",    "marshal",    "multiprocessing",
+    "nt",       "ntpath",    "os",          "pdb",       "pickle",     "_pickle",
+    "pip",      "pkgutil",   "popen2",      "posix",     "posixpath",  "profile",
+    "cProfile", "pty",       "pydoc",       "requests",  "runpy",      "shutil",
+    "signal",   "smtplib",   "socket",      "ssl",       "subprocess", "sys",
+    "tempfile", "threading", "timeit",      "trace",     "types",      "urllib",
+    "urllib2",  "venv",      "webbrowser",  "zipimport",
+});
+constexpr std::array kDangerousBuiltins = std::to_array<std::string_view>({
+    "__import__",
+    "apply",
+    "breakpoint",
+    "compile",
+    "delattr",
+    "eval",
+    "exec",
+    "execfile",
+    "file",
+    "getattr",
+    "globals",
+    "input",
+    "locals",
+    "open",
+    "setattr",
+    "vars",
+});
+// Of modules that are not dangerous as a whole.
+constexpr std::array kDangerousNames = std::to_array<std::string_view>({
+    "numpy.f2py",
+    "numpy.load",
+    "operator.attrgetter",
+    "_operator.attrgetter",
+    "operator.methodcaller",
+    "_operator.methodcaller",
+    "torch.hub",
+    "torch.load",
+    "torch.serialization.load",
+    "torch.jit.load",
+    "torch.utils._config_module",
+});
+
 template <class Names>
 bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -240,6 +285,18 @@ std::vector<std::string_view> UnknownGlobals(const Pickle& pickle, PickleUse use
     }
   }
   return unknown;
+}
+
+bool IsDangerousGlobal(std::string_view name) {
+  for (const std::string_view built_in : {"builtins.", "__builtin__."}) {
+    if (name.starts_with(built_in)) {
+      const std::string_view rest = name.substr(built_in.size());
+      return Contains(kDangerousBuiltins, rest.substr(0, rest.find('.')));
+    }
+  }
+  return Contains(kDangerous, name.substr(0, name.find('.'))) ||
+         std::any_of(kDangerousNames.begin(), kDangerousNames.end(),
+                     [&](std::string_view each) { return name.starts_with(each); });
 }
 
 bool IsKnownGlobal(std::string_view name, PickleUse use) {

@@ -281,5 +281,18 @@ TEST(Pickle, KnowsWhatAStateDictNeeds) {
   }
 }
 
+TEST(Pickle, KnowsNamesThatRunCommands) {
+  for (const char* name :
+       {"os.system", "posix.system", "nt.popen", "sys.modules", "subprocess.Popen", "builtins.eval",
+        "__builtin__.getattr", "shutil.rmtree", "socket.socket", "importlib.import_module",
+        "runpy.run_path", "pickle.loads", "ctypes.CDLL", "webbrowser.open", "torch.load"}) {
+    EXPECT_TRUE(IsDangerousGlobal(name)) << name;
+  }
+  for (const char* name : {"collections.OrderedDict", "builtins.set", "osmium.Net", "net.Model",
+                           "torch.nn.modules.linear.Linear", "argparse.Namespace"}) {
+    EXPECT_FALSE(IsDangerousGlobal(name)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace fourpiles

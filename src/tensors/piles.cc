@@ -291,6 +291,17 @@ class Weights {
   std::map<std::string_view, Parameters> parameters_ = {};
 };
 
+// The name of the weight whose only copy this is: DeepSpeed's ZeRO 3 leaves trained weights to the
+// optimizer, as "optimizer.state.NAME.master" in float32. Empty: there is another copy, or none.
+std::string_view NameOfMaster(std::string_view name, const PiledTensor& pile) {
+  constexpr std::string_view kBegin = "optimizer.state.";
+  const bool is_master = pile.moment == "master" && pile.weight < 0 && name.starts_with(kBegin) &&
+                         NumberOf(name, pile.moment).number < 0;
+  const std::size_t around = kBegin.size() + pile.moment.size() + 1;
+  return is_master && name.size() > around ? name.substr(kBegin.size(), name.size() - around)
+                                           : std::string_view();
+}
+
 bool IsOfPyTorch(std::string_view format) {
   return format.starts_with("torch") || format == "distcp";
 }
@@ -342,8 +353,12 @@ void KeepWeightsAlone(Checkpoint& checkpoint) {
     const bool is_weight =
         piles[i].pile == TensorPile::kWeights &&
         (tensor.storage < 0 || seen.emplace(tensor.storage, tensor.offset, tensor.shape).second);
+    const std::string master(NameOfMaster(tensor.name, piles[i]));
     if (is_weight || !IsOfPyTorch(file.format)) {
       weights.push_back(std::move(tensors[i]));
+    } else if (!master.empty()) {
+      weights.push_back(std::move(tensors[i]));
+      weights.back().name = master;
     }
   }
   tensors = std::move(weights);

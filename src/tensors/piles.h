@@ -31,8 +31,9 @@ struct PiledTensor {
 // of that optimizer is named at all.
 std::vector<PiledTensor> TensorPilesOf(const std::vector<FileTensor>& tensors);
 
-// Leaves of files of PyTorch the weights alone, tied ones once, under their first name. Tensors of
-// other files stay.
+// Leaves of files of PyTorch the weights alone, tied ones once, under their first name; a master
+// copy that the optimizer keeps by name counts, under that name, where the weight has no other.
+// Tensors of other files stay.
 void KeepWeightsAlone(Checkpoint& checkpoint);
 
 }  // namespace fourpiles

@@ -153,6 +153,8 @@ void TellGlobals(const Pickle& pickle, std::string_view where, FileFindings& fin
     return;
   }
   std::ranges::sort(names);
+  const auto others = std::ranges::stable_partition(names, IsDangerousGlobal).begin();
+  const auto dangerous = static_cast<std::size_t>(others - names.begin());
   auto fact = std::ranges::find(reading.facts, "unsafe_globals", &Json::Member::first);
   if (fact == reading.facts.end()) {
     reading.facts.emplace_back("unsafe_globals", Json::Array());
@@ -166,14 +168,19 @@ void TellGlobals(const Pickle& pickle, std::string_view where, FileFindings& fin
     }
     fact->second = Json(std::move(listed));
   }
-  const bool is_more = names.size() > kMostNamed;
   const std::size_t count = names.size();
-  names.resize(std::min(count, kMostNamed));
+  // Those that run commands are told whatever their number, as far as a text can be read.
+  const std::size_t named = std::min({count, kMostListed, std::max(kMostNamed, dangerous)});
+  names.resize(named);
   findings.Add(FileVerdict::kReport, where,
                fmt::format("loading it would import {}{}", fmt::join(names, ", "),
-                           is_more ? fmt::format(" and {} more", count - kMostNamed) : ""),
+                           count > named ? fmt::format(" and {} more", count - named) : ""),
                "a state dict needs none of these",
-               "do not load it unless you trust who made it; nothing of it was run here");
+               dangerous > 0
+                   ? "such names run commands, read files or load other code when the file is "
+                     "loaded: do not load it; nothing of it was run here"
+                   : "classes and functions of these names run when it is loaded: do not load it "
+                     "unless you trust who made it; nothing of it was run here");
 }
 
 }  // namespace fourpiles

@@ -115,7 +115,8 @@ TEST(TorchTar, SaysWhatIsWrong) {
                  "cos\nsystem\nctorch\nFloatStorage\nt.",
                  kOneTensor, named),
             "x.pt: storages | loading it would import os.system | a state dict needs none of these "
-            "| do not load it unless you trust who made it; nothing of it was run here");
+            "| such names run commands, read files or load other code when the "
+            "file is loaded: do not load it; nothing of it was run here");
   EXPECT_EQ(told(kOneStorage + "](K\x03K\x01K\x01K\x01tq\x01"
                                "a.",
                  kOneTensor, named),

@@ -182,8 +182,8 @@ TEST(Torch, SaysWhatIsWrong) {
       "from 0 on | ");
   EXPECT_EQ(FirstFindingOfCase("bad_os_system_global.pt"),
             "report: x.pt: m/data.pkl | loading it would import posix.system | a state dict needs "
-            "none of these | do not load it unless you trust who made it; nothing of it was run "
-            "here");
+            "none of these | such names run commands, read files or load other code when the "
+            "file is loaded: do not load it; nothing of it was run here");
   EXPECT_EQ(FirstFindingOfCase("bad_legacy_protocol.bin").substr(0, 24),
             "refuse: x.pt: protocol |");
   EXPECT_EQ(FirstFinding("\x80\x02}."), "accept");
