@@ -49,6 +49,19 @@ const ZipMember* DataOf(const ZipDirectory& directory) {
   return found == directory.members.end() ? nullptr : &*found;
 }
 
+// A pickle says more in a byte than other members do: less of it may be packed into one.
+Result<std::string> UnpackPickle(const ByteSource& source, const ZipMember& member,
+                                 std::int64_t limit) {
+  constexpr std::int64_t kMostRatio = 200;
+  constexpr std::int64_t kAlwaysFine = std::int64_t{1} << 16;
+  if (member.bytes > kAlwaysFine && member.bytes / kMostRatio > member.packed_bytes) {
+    return BadInput({.where = fmt::format("{}: member \"{}\"", source.Name(), member.name),
+                     .found = fmt::format("{} bytes from {}", member.bytes, member.packed_bytes),
+                     .expected = fmt::format("expected at most {} from one", kMostRatio)});
+  }
+  return ReadZipMember(source, member, limit);
+}
+
 class ZipCheckpoint {
  public:
   ZipCheckpoint(const ByteSource& source, const ZipDirectory& directory, PickleUse use)
@@ -127,7 +140,8 @@ class ZipCheckpoint {
                     "expected its end", "another program may read on there");
     }
     is_read_ = true;
-    const TorchContents contents = TorchContentsOf(pickle, TorchForm::kZip, findings_);
+    const TorchContents contents =
+        TorchContentsOf(pickle, TorchForm::kZip, findings_, data.packed_bytes);
     PlaceTensors(contents, {PlacesOf(contents), is_big_endian_}, findings_, reading_);
   }
 
@@ -223,7 +237,7 @@ class ZipCheckpoint {
   // A pickle, all of which together are at most kMostPickleBytes: a thousand members of 1 KB may
   // unpack to 1 MiB each.
   Result<std::string> Unpack(const ZipMember& member) {
-    auto text = ReadZipMember(source_, member, kMostPickleBytes - pickle_bytes_);
+    auto text = UnpackPickle(source_, member, kMostPickleBytes - pickle_bytes_);
     pickle_bytes_ += text ? std::ssize(*text) : 0;
     return text;
   }
@@ -272,7 +286,7 @@ Result<Pickle> ReadTorchPickle(const ByteSource& source) {
     return BadInput({std::string(source.Name()), "a zip archive without data.pkl",
                      "expected a checkpoint of torch.save", ""});
   }
-  TRY(const std::string text, ReadZipMember(source, *data, kMostPickleBytes));
+  TRY(const std::string text, UnpackPickle(source, *data, kMostPickleBytes));
   return ReadPickle(MemorySource(std::string(data->name), std::as_bytes(std::span(text))), 0);
 }
 

@@ -82,6 +82,24 @@ FileTensor PlacedTensor(const TorchTensor& tensor, const StoragePlace& place, bo
           .storage = tensor.storage};
 }
 
+// A tensor of the device "meta" has a shape and no values: its type is not told, so that nobody
+// reads them.
+void AddWithoutStorage(const TorchTensor& tensor, FileFindings& findings, FileReading& reading) {
+  const bool is_good = tensor.shape.size() == tensor.strides.size() &&
+                       std::ranges::all_of(tensor.shape, [](std::int64_t n) { return n >= 0; });
+  const Checked elements = is_good ? ElementsOf(tensor.shape) : Checked(0);
+  if (!is_good || !elements.ok()) {
+    return findings.Refuse(fmt::format("tensor \"{}\"", tensor.name),
+                           "a shape that no tensor can have", "expected numbers from 0 on");
+  }
+  findings.Add(FileVerdict::kAcceptWithWarning, fmt::format("tensor \"{}\"", tensor.name),
+               "a tensor without values", "it was saved from the device \"meta\"");
+  reading.tensors.push_back({.name = tensor.name,
+                             .dtype = std::string(tensor.type->dtype),
+                             .shape = tensor.shape,
+                             .elements = elements.value()});
+}
+
 // {"a.b": …} and {"a": {"b": …}} are one name.
 void WarnOfNames(const std::vector<FileTensor>& tensors, FileFindings& findings) {
   std::vector<std::string_view> names;
@@ -134,6 +152,10 @@ void PlaceTensors(const TorchContents& contents, const StoragePlaces& places,
                                 .packed = place.packed});
   }
   for (const TorchTensor& tensor : contents.tensors) {
+    if (tensor.storage < 0) {
+      AddWithoutStorage(tensor, findings, reading);
+      continue;
+    }
     const auto number = static_cast<std::size_t>(tensor.storage);
     if (const Fault fault = FaultOf(tensor, contents.storages[number]); !fault.found.empty()) {
       findings.Refuse(fmt::format("tensor \"{}\"", tensor.name), fault.found, fault.expected);
