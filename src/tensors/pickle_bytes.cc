@@ -52,6 +52,22 @@ void TakeEscape(std::string_view& line, std::string& text) {
   }
 }
 
+// \u and four digits, or \U and eight; else nothing is taken.
+bool TakeCodePoint(std::string_view& line, std::string& text) {
+  const bool is_short = line.starts_with("\\u");
+  if (!is_short && !line.starts_with("\\U")) {
+    return false;
+  }
+  std::string_view rest = line.substr(2);
+  const auto point = TakeDigits(rest, is_short ? 4 : 8, 16);
+  if (!point) {
+    return false;
+  }
+  AppendUtf8(*point, text);
+  line = rest;
+  return true;
+}
+
 }  // namespace
 
 int PickleBytes::Peek(std::int64_t ahead) {
@@ -153,21 +169,13 @@ bool ReadDigits(std::string_view line, std::int64_t& number) {
 std::string TextOfUnicodeLine(std::string_view line) {
   std::string text;
   while (!line.empty()) {
-    const bool is_escape = line.front() == '\\' && line.size() > 1;
-    std::string_view rest = line.substr(is_escape ? 2 : 1);
-    const char letter = is_escape ? line[1] : '\0';
-    std::optional<std::uint32_t> point;
-    if (letter == 'u' || letter == 'U') {
-      point = TakeDigits(rest, letter == 'u' ? 4 : 8, 16);
-    }
-    if (point) {
-      AppendUtf8(*point, text);
-    } else {  // one byte, or a backslash and the next one
-      for (const char byte : line.substr(0, line.size() - rest.size())) {
+    if (!TakeCodePoint(line, text)) {  // one byte, or a backslash and the next one
+      const std::size_t count = std::min<std::size_t>(line.size(), line.front() == '\\' ? 2 : 1);
+      for (const char byte : line.substr(0, count)) {
         AppendUtf8(static_cast<unsigned char>(byte), text);
       }
+      line.remove_prefix(count);
     }
-    line = rest;
   }
   return text;
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/keyed_hash.h"
 #include "base/try.h"
 #include "tensors/torch_tensors.h"
@@ -192,6 +193,7 @@ class ZipCheckpoint {
         unused += used_.contains(member.name) ? 0 : 1;
       }
     }
+    TellOfCases();
     if (unused > 0 && is_read_) {
       Warn(data, fmt::format("{} storages that the pickle does not name", unused), "expected none");
     }
@@ -199,6 +201,19 @@ class ZipCheckpoint {
       reading_.facts.emplace_back("torchscript", true);
       Warn(root_ + "code/", "TorchScript, which holds code beside its tensors",
            "nothing of it was run");
+    }
+  }
+
+  // PyTorch looks members up whatever the case (miniz, mz_zip_reader_locate_file): of "data/a" and
+  // "data/A" it would read one for both.
+  void TellOfCases() {
+    std::unordered_set<std::string, KeyedHash> names;
+    names.reserve(directory_.members.size());
+    for (const ZipMember& member : directory_.members) {
+      if (!names.insert(LowerCase(member.name)).second) {
+        findings_.Add(FileVerdict::kReport, member.name, "a name that differs in case alone",
+                      "expected another one", "PyTorch reads one of them for both");
+      }
     }
   }
 

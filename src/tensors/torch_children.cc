@@ -1,5 +1,6 @@
 #include "tensors/torch_children.h"
 
+#include <cmath>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +12,7 @@ namespace {
 
 using Kind = PickleKind;
 
+constexpr double kLargestWhole = 9007199254740992.0;  // 2^53
 constexpr std::size_t kKeyBytesOfAVisit = 64;
 constexpr std::string_view kOrderedDict = "collections.OrderedDict";
 
@@ -67,7 +69,7 @@ bool AddObject(const Pickle& pickle, PickleRef object, std::vector<TorchChild>& 
   return is_clear;
 }
 
-// Keys that Python holds for equal: texts, numbers (1 and True too), else one and the same value.
+// Keys that Python holds for equal: texts, numbers (1, 1.0 and True), else one and the same value.
 class Keys {
  public:
   explicit Keys(const Pickle& pickle) : pickle_(pickle) {}
@@ -83,6 +85,10 @@ class Keys {
       first = texts_.try_emplace(pickle_.Text(key), place).first->second;
     } else if (pickle_.Kind(key) == Kind::kInteger || pickle_.Kind(key) == Kind::kBool) {
       first = numbers_.try_emplace(pickle_.Integer(key), place).first->second;
+    } else if (const double real = pickle_.Real(key); pickle_.Kind(key) == Kind::kFloat &&
+                                                      std::trunc(real) == real &&
+                                                      std::abs(real) < kLargestWhole) {
+      first = numbers_.try_emplace(static_cast<std::int64_t>(real), place).first->second;
     }
     same->second = first;
     return first;

@@ -158,6 +158,16 @@ TEST(TorchLists, ReadsEscapesOfTextsAsPython) {
             "accept aA'A\\qé\\u0041[6]");
 }
 
+// str() of Python; keys of one value are one.
+TEST(TorchLists, NamesKeysThatAreNoTexts) {
+  const std::string real = "G\x40\x04\0\0\0\0\0\0"s;  // 2.5
+  EXPECT_EQ(Listed(Dict("\x88" + kVector + real + kVector + "N" + kVector + "K\x01" + Text("a") +
+                        "\x86" + kVector + "K\x02\x85" + kVector)),
+            "accept True[6] 2.5[6] None[6] (1, 'a')[6] (2,)[6]");
+  EXPECT_EQ(Listed(Dict("K\x01" + kMatrix + "G\x3f\xf0\0\0\0\0\0\0"s + kVector)),
+            "accept-with-warning: a key that stands twice 1[6]");
+}
+
 // 20,000 dicts of one shared list of a thousand pairs are 20 million values of 160 KB.
 TEST(TorchLists, RefusesContainersThatAreSharedTooOften) {
   std::string pickle = "(](";

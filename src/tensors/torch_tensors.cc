@@ -12,6 +12,7 @@
 #include "base/keyed_hash.h"
 #include "tensors/torch_call.h"
 #include "tensors/torch_children.h"
+#include "tensors/torch_label.h"
 
 namespace fourpiles {
 namespace {
@@ -140,8 +141,9 @@ class ContentsReader {
     uses_.push_back(use);
   }
 
+  // A storage of types of less than a byte counts bytes.
   static Checked BytesOf(std::int64_t elements, const TorchType& type) {
-    return DivideRoundingUp(Checked(elements) * type.bits, 8);
+    return DivideRoundingUp(Checked(elements) * std::max<std::int64_t>(type.bits, 8), 8);
   }
 
   // ---- the way down
@@ -474,19 +476,6 @@ TorchContents TorchContentsOf(const Pickle& pickle, TorchForm form, FileFindings
 TorchContents TorchContentsOf(const Pickle& pickle, const TorchObjects& objects,
                               FileFindings& findings) {
   return ContentsReader(pickle, objects, findings).Read(static_cast<std::size_t>(pickle.End()));
-}
-
-std::string TorchLabelOf(const Pickle& pickle, PickleRef key) {
-  switch (pickle.Kind(key)) {
-    case Kind::kText:
-    case Kind::kGlobal:
-      return std::string(pickle.Text(key).substr(0, kLongestName + 1));
-    case Kind::kInteger:
-    case Kind::kBool:
-      return std::to_string(pickle.Integer(key));
-    default:
-      return fmt::format("<{}>", Name(pickle.Kind(key)));
-  }
 }
 
 }  // namespace fourpiles

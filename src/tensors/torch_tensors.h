@@ -89,9 +89,6 @@ struct TorchObjects {
 TorchContents TorchContentsOf(const Pickle& pickle, const TorchObjects& objects,
                               FileFindings& findings);
 
-// A key or number as names and messages have it: "0", "weight", "<a tuple>".
-std::string TorchLabelOf(const Pickle& pickle, PickleRef key);
-
 // Where the bytes of a storage lie.
 struct StoragePlace {
   std::int64_t offset = 0;
