@@ -3,6 +3,7 @@
 #include "base/error_text.h"
 #include "report/file_text.h"
 #include "report/inspection.h"
+#include "tensors/piles.h"
 
 namespace fourpiles {
 namespace {
@@ -68,8 +69,22 @@ void AddPlace(const FileTensor& tensor, const Checkpoint& checkpoint, Json::Obje
   }
 }
 
+// Of a trainer's checkpoint: the pile, and of what the optimizer keeps which moment it is, of which
+// parameter.
+void AddPile(const PiledTensor& piled, const Checkpoint& checkpoint, Json::Object& json) {
+  json.emplace_back("pile", Name(piled.pile));
+  if (!piled.moment.empty()) {
+    json.emplace_back("moment", piled.moment);
+  }
+  if (piled.weight >= 0) {
+    json.emplace_back("parameter", checkpoint.tensors[static_cast<std::size_t>(piled.weight)].name);
+  }
+}
+
 Json::Array TensorsJson(const Inspection& inspection) {
   const auto& [checkpoint, weights, inventory] = inspection;
+  const std::vector<PiledTensor> piles =
+      inventory.piles.empty() ? std::vector<PiledTensor>() : TensorPilesOf(checkpoint.tensors);
   Json::Array tensors;
   for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
     if (!inventory.chosen[i]) {
@@ -89,6 +104,9 @@ Json::Array TensorsJson(const Inspection& inspection) {
         {"offset", tensor.offset},
     };
     AddPlace(tensor, checkpoint, json);
+    if (!piles.empty()) {
+      AddPile(piles[i], checkpoint, json);
+    }
     if (meaning.weight >= 0) {
       json.emplace_back("role", RoleWord(meaning.role));
       json.emplace_back("weight", weights.weights[static_cast<std::size_t>(meaning.weight)].name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <span>
 
 #include "base/utf8.h"
@@ -13,47 +14,58 @@ constexpr std::int64_t kFirstPieceBytes = std::int64_t{1} << 10;  // many pickle
 constexpr std::int64_t kMostPieceBytes = std::int64_t{1} << 16;
 constexpr std::int64_t kLongestLine = std::int64_t{1} << 16;
 
-std::uint32_t HexDigits(std::string_view digits) {
+// The number that `text` begins with: of one up to so many digits, which are taken off.
+std::optional<std::uint32_t> TakeDigits(std::string_view& text, std::size_t most, int base) {
+  const std::string_view digits = text.substr(0, most);
   std::uint32_t number = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
-  return read.ec == std::errc() && read.ptr == digits.data() + digits.size() ? number : '?';
-}
-
-// These append what a line begins with, and give how many bytes it took.
-
-std::size_t TakeLatin1(std::string_view line, std::string& text) {
-  AppendUtf8(static_cast<unsigned char>(line.front()), text);
-  return 1;
-}
-
-// How many hexadecimal digits follow the letter of an escape.
-std::size_t DigitsBehind(char letter) {
-  switch (letter) {
-    case 'x':
-      return 2;
-    case 'u':
-      return 4;
-    default:
-      return letter == 'U' ? 8 : 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+  const auto count = static_cast<std::size_t>(read.ptr - digits.data());
+  if (read.ec != std::errc() || (base == 16 && count < most)) {
+    return std::nullopt;
   }
+  text.remove_prefix(count);
+  return number;
 }
 
-std::size_t TakeEscape(std::string_view line, std::string& text) {
+// What follows a backslash of a STRING.
+void TakeEscape(std::string_view& line, std::string& text) {
   constexpr std::string_view kLetters = "\\'\"nrtabfv";
   constexpr std::string_view kMeanings = "\\'\"\n\r\t\a\b\f\v";
-  const char next = line.size() > 1 ? line[1] : '\0';
-  const std::size_t digits = DigitsBehind(next);
-  const std::size_t letter = kLetters.find(next);
-  if (digits > 0 && line.size() >= 2 + digits) {
-    AppendUtf8(HexDigits(line.substr(2, digits)), text);
-    return 2 + digits;
-  }
+  constexpr std::size_t kOctalDigits = 3;
+  const std::size_t letter = line.empty() ? std::string_view::npos : kLetters.find(line.front());
   if (letter != std::string_view::npos) {
     text += kMeanings[letter];
-    return 2;
+    return line.remove_prefix(1);
   }
-  text += '\\';
-  return 1;
+  if (const auto octal = TakeDigits(line, kOctalDigits, 8)) {
+    text += static_cast<char>(*octal & 0xFF);
+    return;
+  }
+  std::string_view digits = line.substr(std::min<std::size_t>(line.size(), 1));
+  const auto hexadecimal =
+      line.starts_with('x') ? TakeDigits(digits, 2, 16) : std::optional<std::uint32_t>();
+  if (hexadecimal) {
+    text += static_cast<char>(*hexadecimal);
+    line = digits;
+  } else {
+    text += '\\';
+  }
+}
+
+// \u and four digits, or \U and eight; else nothing is taken.
+bool TakeCodePoint(std::string_view& line, std::string& text) {
+  const bool is_short = line.starts_with("\\u");
+  if (!is_short && !line.starts_with("\\U")) {
+    return false;
+  }
+  std::string_view rest = line.substr(2);
+  const auto point = TakeDigits(rest, is_short ? 4 : 8, 16);
+  if (!point) {
+    return false;
+  }
+  AppendUtf8(*point, text);
+  line = rest;
+  return true;
 }
 
 }  // namespace
@@ -154,10 +166,26 @@ bool ReadDigits(std::string_view line, std::int64_t& number) {
   return read.ec == std::errc() && read.ptr == line.data() + line.size();
 }
 
-std::string Unescaped(std::string_view line) {
+std::string TextOfUnicodeLine(std::string_view line) {
   std::string text;
   while (!line.empty()) {
-    line.remove_prefix(line.front() == '\\' ? TakeEscape(line, text) : TakeLatin1(line, text));
+    if (!TakeCodePoint(line, text)) {  // one byte, or a backslash and the next one
+      const std::size_t count = std::min<std::size_t>(line.size(), line.front() == '\\' ? 2 : 1);
+      for (const char byte : line.substr(0, count)) {
+        AppendUtf8(static_cast<unsigned char>(byte), text);
+      }
+      line.remove_prefix(count);
+    }
+  }
+  return text;
+}
+
+std::string TextOfStringLine(std::string_view line) {
+  std::string text;
+  while (!line.empty()) {
+    const char byte = line.front();
+    line.remove_prefix(1);
+    byte == '\\' ? TakeEscape(line, text) : text.push_back(byte);
   }
   return text;
 }

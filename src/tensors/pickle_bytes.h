@@ -41,7 +41,12 @@ class PickleBytes {
 // A number as digits, with or without the "L" of Python 2; false: none of at most 64 bits.
 bool ReadDigits(std::string_view line, std::int64_t& number);
 
-// The escapes of Python's repr() and of its raw-unicode-escape read; others stay as they are.
-std::string Unescaped(std::string_view line);
+// A line of the step UNICODE, raw-unicode-escape of Python: \uXXXX and \UXXXXXXXX are read, other
+// bytes are Latin-1.
+std::string TextOfUnicodeLine(std::string_view line);
+
+// What stands between the quotes of the step STRING, escape_decode() of Python: bytes, of which
+// PyTorch holds that they are UTF-8. Escapes that Python does not know stay as they are.
+std::string TextOfStringLine(std::string_view line);
 
 }  // namespace fourpiles

@@ -170,11 +170,11 @@ class PickleMachine {
         } else if (line_.size() < 2 || line_.front() != line_.back()) {
           stack_.Fail("a text without its quotes", "expected them");
         } else {
-          stack_.PushText(Unescaped(std::string_view(line_).substr(1, line_.size() - 2)));
+          stack_.PushText(TextOfStringLine(std::string_view(line_).substr(1, line_.size() - 2)));
         }
         return true;
       case 'V':  // UNICODE
-        bytes_.TakeLine(line_) ? stack_.PushText(Unescaped(line_)) : FailCutShort();
+        bytes_.TakeLine(line_) ? stack_.PushText(TextOfUnicodeLine(line_)) : FailCutShort();
         return true;
       case 'U':   // SHORT_BINSTRING
       case 0x8C:  // SHORT_BINUNICODE
@@ -373,12 +373,14 @@ class PickleMachine {
       case 0x93:  // STACK_GLOBAL
         GlobalOfStack();
         return true;
-      case 'R':   // REDUCE
-      case 0x81:  // NEWOBJ
+      case 'R':  // REDUCE
         Reduce(2);
         return true;
+      case 0x81:  // NEWOBJ
+        Reduce(2, true);
+        return true;
       case 0x92:  // NEWOBJ_EX: with named arguments
-        Reduce(3);
+        Reduce(3, true);
         return true;
       case 'i':  // INST
         TakeInstance();
@@ -430,10 +432,12 @@ class PickleMachine {
   }
 
   // A callable, its arguments and perhaps named ones.
-  void Reduce(std::size_t values) {
+  void Reduce(std::size_t values, bool is_new = false) {
     if (stack_.Has(values)) {
       const std::vector<PickleRef> parts = stack_.PopLast(values);
-      stack_.PushReduced(parts[0], parts[1], values == 3 ? parts[2] : kNoValue);
+      const PickleRef named = values == 3 ? parts[2] : kNoValue;
+      is_new ? stack_.PushNewObject(parts[0], parts[1], named)
+             : stack_.PushReduced(parts[0], parts[1]);
     }
   }
   // The module and name on two lines, the arguments on the stack.

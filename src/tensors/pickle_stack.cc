@@ -1,5 +1,7 @@
 #include "tensors/pickle_stack.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,8 +19,24 @@ std::string_view ModuleOfPython3(std::string_view module) {
   return module == "copy_reg" ? "copyreg" : module;
 }
 
+// Classes whose objects take neither a state nor items.
+constexpr std::array kFixed = std::to_array<std::string_view>(
+    {"torch.Size", "torch.device", "builtins.complex", "builtins.bytearray"});
+
+// Before 0.4 parameters took their state: whether they need a gradient, and hooks.
+bool IsParameter(std::string_view maker) {
+  return maker == "torch.nn.parameter.Parameter" || maker == "torch.autograd.variable.Variable";
+}
+
 bool IsTensor(const Pickle& pickle, PickleRef value) {
-  return pickle.CallableName(value).starts_with("torch._utils._rebuild_");
+  const std::string_view maker = pickle.CallableName(value);
+  return maker.starts_with("torch._utils._rebuild_") || IsParameter(maker) ||
+         maker == "torch._tensor._rebuild_from_type_v2" ||
+         (maker.starts_with("torch.") && maker.ends_with("Tensor"));
+}
+
+bool IsFixed(const Pickle& pickle, PickleRef value) {
+  return std::find(kFixed.begin(), kFixed.end(), pickle.CallableName(value)) != kFixed.end();
 }
 
 }  // namespace
@@ -112,7 +130,39 @@ void PickleStack::PushReduced(PickleRef callable, PickleRef arguments, PickleRef
   if (pickle_.Kind(arguments) != Kind::kTuple) {
     return Fail(fmt::format("{} as arguments", Name(pickle_.Kind(arguments))), "expected a tuple");
   }
+  Take(arguments);
   PushList(Kind::kReduced, {callable, arguments, named});
+}
+
+void PickleStack::PushNewObject(PickleRef callable, PickleRef arguments, PickleRef named) {
+  const std::string_view name = pickle_.Text(callable);
+  const bool is_container =
+      name == "collections.OrderedDict" || name == "collections.Counter" || name == "builtins.set";
+  if (is_container && (named != kNoValue || !pickle_.Items(arguments).empty())) {
+    return Fail(fmt::format("a new {} of arguments", name), "expected none, which it leaves out");
+  }
+  PushReduced(callable, arguments, named);
+}
+
+// With the lists and tuples in it: a call copies the numbers of a shape, or the pairs of a dict.
+// Each is gone through once.
+void PickleStack::Take(PickleRef value) {
+  std::vector<PickleRef> waiting = {value};
+  is_taken_.resize(pickle_.nodes_.size());
+  while (!waiting.empty()) {
+    const PickleRef next = waiting.back();
+    waiting.pop_back();
+    const Kind kind = pickle_.Kind(next);
+    const bool is_list = kind == Kind::kList || kind == Kind::kTuple;
+    if (is_taken_[next] || (!is_list && kind != Kind::kDict && kind != Kind::kSet)) {
+      continue;
+    }
+    is_taken_[next] = true;
+    if (is_list) {
+      const auto items = pickle_.Items(next);
+      waiting.insert(waiting.end(), items.begin(), items.end());
+    }
+  }
 }
 
 bool PickleStack::Has(std::size_t values) {
@@ -175,6 +225,13 @@ void PickleStack::Put(const std::vector<PickleRef>& items, Kind kind) {
   const PickleRef target = stack_.back();
   const Kind found = pickle_.Kind(target);
   const bool is_tensor = IsTensor(pickle_, target);
+  if (IsTaken(target)) {
+    return Fail(fmt::format("items for {} that a call has taken before", Name(found)),
+                "expected them before it");
+  }
+  if (IsFixed(pickle_, target)) {
+    return Fail(fmt::format("items for {}", pickle_.CallableName(target)), "expected none");
+  }
   if ((found != kind && found != Kind::kReduced) || is_tensor) {
     return Fail(fmt::format("items for {}", is_tensor ? "a tensor" : Name(found)),
                 fmt::format("expected {}", Name(kind)));
@@ -200,8 +257,10 @@ void PickleStack::Build() {
   }
   const PickleRef state = Pop();
   const Node& object = pickle_.nodes_[stack_.back()];
-  const bool is_tensor = IsTensor(pickle_, stack_.back());
-  if (object.kind != Kind::kReduced || is_tensor) {
+  const bool is_old_state = IsParameter(pickle_.CallableName(stack_.back())) &&
+                            pickle_.Kind(state) == Kind::kTuple && pickle_.Items(state).size() == 3;
+  const bool is_tensor = IsTensor(pickle_, stack_.back()) && !is_old_state;
+  if (object.kind != Kind::kReduced || is_tensor || IsFixed(pickle_, stack_.back())) {
     return Fail(fmt::format("a state for {}", is_tensor ? "a tensor" : Name(object.kind)),
                 "expected an object");
   }

@@ -44,6 +44,8 @@ class PickleStack {
   void PushGlobal(const std::string& module, const std::string& name);
   static constexpr std::size_t kLongestGlobal = 1000;
   void PushReduced(PickleRef callable, PickleRef arguments, PickleRef named = kNoValue);
+  // The same through __new__() alone, which makes an empty dict or set of any arguments: fault.
+  void PushNewObject(PickleRef callable, PickleRef arguments, PickleRef named);
 
   // ---- the stack
   // How many values lie above the last mark.
@@ -71,6 +73,9 @@ class PickleStack {
  private:
   using Node = Pickle::Node;
 
+  bool IsTaken(PickleRef value) const { return value < is_taken_.size() && is_taken_[value]; }
+  void Take(PickleRef value);
+
   void Push(PickleRef value);
   void PushNew(const Node& node);
 
@@ -81,6 +86,9 @@ class PickleStack {
   std::vector<PickleRef> memo_ = {};
   std::map<std::uint64_t, PickleRef> far_memo_ = {};  // indexes that skip some
   std::unordered_map<std::string, std::uint32_t, KeyedHash> global_numbers_ = {};
+  // The containers that a call has taken as they were: what is put into them later, it does not
+  // see.
+  std::vector<bool> is_taken_ = {};
   std::int64_t step_place_ = 0;
 };
 

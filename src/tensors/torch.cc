@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/keyed_hash.h"
 #include "base/try.h"
 #include "tensors/torch_tensors.h"
@@ -47,6 +48,19 @@ const ZipMember* DataOf(const ZipDirectory& directory) {
     return member.name == kPickle || member.name.ends_with("/" + std::string(kPickle));
   });
   return found == directory.members.end() ? nullptr : &*found;
+}
+
+// A pickle says more in a byte than other members do: less of it may be packed into one.
+Result<std::string> UnpackPickle(const ByteSource& source, const ZipMember& member,
+                                 std::int64_t limit) {
+  constexpr std::int64_t kMostRatio = 200;
+  constexpr std::int64_t kAlwaysFine = std::int64_t{1} << 16;
+  if (member.bytes > kAlwaysFine && member.bytes / kMostRatio > member.packed_bytes) {
+    return BadInput({.where = fmt::format("{}: member \"{}\"", source.Name(), member.name),
+                     .found = fmt::format("{} bytes from {}", member.bytes, member.packed_bytes),
+                     .expected = fmt::format("expected at most {} from one", kMostRatio)});
+  }
+  return ReadZipMember(source, member, limit);
 }
 
 class ZipCheckpoint {
@@ -127,7 +141,8 @@ class ZipCheckpoint {
                     "expected its end", "another program may read on there");
     }
     is_read_ = true;
-    const TorchContents contents = TorchContentsOf(pickle, TorchForm::kZip, findings_);
+    const TorchContents contents =
+        TorchContentsOf(pickle, TorchForm::kZip, findings_, data.packed_bytes);
     PlaceTensors(contents, {PlacesOf(contents), is_big_endian_}, findings_, reading_);
   }
 
@@ -178,6 +193,7 @@ class ZipCheckpoint {
         unused += used_.contains(member.name) ? 0 : 1;
       }
     }
+    TellOfCases();
     if (unused > 0 && is_read_) {
       Warn(data, fmt::format("{} storages that the pickle does not name", unused), "expected none");
     }
@@ -185,6 +201,19 @@ class ZipCheckpoint {
       reading_.facts.emplace_back("torchscript", true);
       Warn(root_ + "code/", "TorchScript, which holds code beside its tensors",
            "nothing of it was run");
+    }
+  }
+
+  // PyTorch looks members up whatever the case (miniz, mz_zip_reader_locate_file): of "data/a" and
+  // "data/A" it would read one for both.
+  void TellOfCases() {
+    std::unordered_set<std::string, KeyedHash> names;
+    names.reserve(directory_.members.size());
+    for (const ZipMember& member : directory_.members) {
+      if (!names.insert(LowerCase(member.name)).second) {
+        findings_.Add(FileVerdict::kReport, member.name, "a name that differs in case alone",
+                      "expected another one", "PyTorch reads one of them for both");
+      }
     }
   }
 
@@ -223,7 +252,7 @@ class ZipCheckpoint {
   // A pickle, all of which together are at most kMostPickleBytes: a thousand members of 1 KB may
   // unpack to 1 MiB each.
   Result<std::string> Unpack(const ZipMember& member) {
-    auto text = ReadZipMember(source_, member, kMostPickleBytes - pickle_bytes_);
+    auto text = UnpackPickle(source_, member, kMostPickleBytes - pickle_bytes_);
     pickle_bytes_ += text ? std::ssize(*text) : 0;
     return text;
   }
@@ -272,7 +301,7 @@ Result<Pickle> ReadTorchPickle(const ByteSource& source) {
     return BadInput({std::string(source.Name()), "a zip archive without data.pkl",
                      "expected a checkpoint of torch.save", ""});
   }
-  TRY(const std::string text, ReadZipMember(source, *data, kMostPickleBytes));
+  TRY(const std::string text, UnpackPickle(source, *data, kMostPickleBytes));
   return ReadPickle(MemorySource(std::string(data->name), std::as_bytes(std::span(text))), 0);
 }
 

@@ -30,6 +30,18 @@ Checked ReachOf(const TorchTensor& tensor) {
   return reach;
 }
 
+// Rows of types of less than a byte begin with a byte of their own: 3 × 5 of 4 bits are 3 × 3 bytes
+// (ATen/quantized/Quantizer.cpp, get_sub_byte_tensor_size).
+Checked BytesOf(const TorchTensor& tensor) {
+  const Checked elements = ElementsOf(tensor.shape);
+  const std::int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+  if (tensor.type->bits >= 8 || columns == 0 || !elements.ok()) {
+    return DivideRoundingUp(elements * tensor.type->bits, 8);
+  }
+  return Checked(elements.value() / columns) *
+         DivideRoundingUp(Checked(columns) * tensor.type->bits, 8).value();
+}
+
 Fault FaultOf(const TorchTensor& tensor, const TorchStorage& storage) {
   if (tensor.shape.size() != tensor.strides.size()) {
     return {fmt::format("{} dimensions and {} strides", tensor.shape.size(), tensor.strides.size()),
@@ -45,7 +57,10 @@ Fault FaultOf(const TorchTensor& tensor, const TorchStorage& storage) {
     return {"a shape of more than 2^53 bits", "expected fewer"};
   }
   const Checked reach = elements.value() == 0 ? Checked(0) : ReachOf(tensor);
-  const Checked bytes = DivideRoundingUp(reach * tensor.type->bits, 8);
+  Checked bytes = DivideRoundingUp(reach * tensor.type->bits, 8);
+  if (const Checked rows = BytesOf(tensor); tensor.type->bits < 8 && rows.ok() && bytes.ok()) {
+    bytes = Checked(std::max(bytes.value(), rows.value()));
+  }
   if (!bytes.ok() || bytes.value() > storage.bytes) {
     return {bytes.ok() ? fmt::format("it reaches to byte {} of its storage", bytes.value())
                        : "it reaches beyond byte 2^53 of its storage",
@@ -69,17 +84,38 @@ bool LiesInOrder(const TorchTensor& tensor) {
 FileTensor PlacedTensor(const TorchTensor& tensor, const StoragePlace& place, bool big_endian) {
   const std::int64_t elements = ElementsOf(tensor.shape).value();
   const bool in_order = elements == 0 || LiesInOrder(tensor);
+  const std::int64_t bytes = BytesOf(tensor).value();
+  const bool has_padding =
+      bytes != DivideRoundingUp(Checked(elements) * tensor.type->bits, 8).value();
   return {.name = tensor.name,
           .dtype = std::string(tensor.type->dtype),
-          .type = FindStoredType(tensor.type->stored),
+          .type = has_padding ? nullptr : FindStoredType(tensor.type->stored),
           .shape = tensor.shape,
           .elements = elements,
-          .bytes = DivideRoundingUp(Checked(elements) * tensor.type->bits, 8).value(),
+          .bytes = bytes,
           .offset = (place.packed ? 0 : place.offset) + tensor.offset * tensor.type->bits / 8,
           .big_endian = big_endian,
           .packed = place.packed,
           .strides = in_order ? std::vector<std::int64_t>() : tensor.strides,
           .storage = tensor.storage};
+}
+
+// A tensor of the device "meta" has a shape and no values: its type is not told, so that nobody
+// reads them.
+void AddWithoutStorage(const TorchTensor& tensor, FileFindings& findings, FileReading& reading) {
+  const bool is_good = tensor.shape.size() == tensor.strides.size() &&
+                       std::ranges::all_of(tensor.shape, [](std::int64_t n) { return n >= 0; });
+  const Checked elements = is_good ? ElementsOf(tensor.shape) : Checked(0);
+  if (!is_good || !elements.ok()) {
+    return findings.Refuse(fmt::format("tensor \"{}\"", tensor.name),
+                           "a shape that no tensor can have", "expected numbers from 0 on");
+  }
+  findings.Add(FileVerdict::kAcceptWithWarning, fmt::format("tensor \"{}\"", tensor.name),
+               "a tensor without values", "it was saved from the device \"meta\"");
+  reading.tensors.push_back({.name = tensor.name,
+                             .dtype = std::string(tensor.type->dtype),
+                             .shape = tensor.shape,
+                             .elements = elements.value()});
 }
 
 // {"a.b": …} and {"a": {"b": …}} are one name.
@@ -134,6 +170,10 @@ void PlaceTensors(const TorchContents& contents, const StoragePlaces& places,
                                 .packed = place.packed});
   }
   for (const TorchTensor& tensor : contents.tensors) {
+    if (tensor.storage < 0) {
+      AddWithoutStorage(tensor, findings, reading);
+      continue;
+    }
     const auto number = static_cast<std::size_t>(tensor.storage);
     if (const Fault fault = FaultOf(tensor, contents.storages[number]); !fault.found.empty()) {
       findings.Refuse(fmt::format("tensor \"{}\"", tensor.name), fault.found, fault.expected);

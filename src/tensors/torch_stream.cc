@@ -57,8 +57,9 @@ class StreamReader {
     if (!machine) {
       return;
     }
-    is_big_endian_ = IsBigEndian(*machine);
-    reading_.facts.emplace_back("endian", is_big_endian_ ? "big" : "little");
+    // Whatever they say: machines of both kinds write little-endian numbers, and PyTorch reads them
+    // so (torch/csrc/serialization.cpp, THPStorage_writeFileRaw).
+    reading_.facts.emplace_back("endian", "little");
     const auto object = Next("object");
     if (!object) {
       return;
@@ -69,7 +70,7 @@ class StreamReader {
       findings_.Refuse("keys of storages", std::string(Name(keys->Kind(keys->Root()))),
                        "expected a list");
     } else if (keys) {
-      PlaceTensors(contents, {PlacesOf(contents, *keys), is_big_endian_}, findings_, reading_);
+      PlaceTensors(contents, {PlacesOf(contents, *keys)}, findings_, reading_);
     }
   }
 
@@ -84,16 +85,6 @@ class StreamReader {
     }
     place_ = pickle.End();
     return pickle;
-  }
-
-  static bool IsBigEndian(const Pickle& facts) {
-    const auto items = facts.Items(facts.Root());
-    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-      if (facts.Text(items[i]) == "little_endian") {
-        return facts.Integer(items[i + 1]) == 0;
-      }
-    }
-    return false;
   }
 
   // Where the storages lie, which stand one behind the other in the order of the keys.
@@ -134,8 +125,7 @@ class StreamReader {
     }
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const std::size_t from = is_big_endian_ ? i : bytes.size() - 1 - i;
-      count = count << 8 | std::to_integer<std::uint64_t>(bytes[from]);
+      count |= std::to_integer<std::uint64_t>(bytes[i]) << 8 * i;
     }
     const auto elements = static_cast<std::int64_t>(count);
     const std::int64_t left = source_.Size() - place_ - kCountBytes;
@@ -161,7 +151,6 @@ class StreamReader {
   FileFindings findings_;
   FileReading reading_;
   std::int64_t place_ = 0;
-  bool is_big_endian_ = false;
 };
 
 // A pickle that breaks off may have done its harm before: what it imports decides.

@@ -21,6 +21,7 @@
 #include "base/nearby_source.h"
 #include "tensors/tar.h"
 #include "tensors/torch.h"
+#include "tensors/torch_label.h"
 #include "tensors/torch_tensors.h"
 
 namespace fourpiles {

@@ -10,6 +10,9 @@
 #include <fmt/ranges.h>
 
 #include "base/keyed_hash.h"
+#include "tensors/torch_call.h"
+#include "tensors/torch_children.h"
+#include "tensors/torch_label.h"
 
 namespace fourpiles {
 namespace {
@@ -18,28 +21,14 @@ using Kind = PickleKind;
 
 constexpr std::size_t kDeepest = 256;                             // containers in one another
 constexpr std::size_t kMostTensorBytes = std::size_t{512} << 20;  // of all names and shapes
-constexpr std::size_t kAlwaysFineBytes = std::size_t{16} << 20;   // of them
-constexpr std::size_t kBytesOfAValue = 200;                       // that a value may add to those
+constexpr std::size_t kAlwaysFineBytes = std::size_t{1} << 20;    // of them
+constexpr std::size_t kBytesOfAByte = 16;  // that a byte of the pickle may add to those
+constexpr std::size_t kMostPacked = 16;    // bytes of a pickle that one of the file stands for
+constexpr std::size_t kAlwaysFineVisits = 100'000;  // of values on the way down
+constexpr std::size_t kVisitsOfAValue = 16;         // that a value may add to those
 constexpr std::size_t kLongestName = 65'535;
 constexpr std::size_t kLongestKey = 1000;  // of a storage
-constexpr std::size_t kMostWrappers = 8;   // parameters of parameters …
 constexpr std::size_t kMostShown = 100;    // of a name, in a message
-constexpr std::string_view kMaker = "torch._utils._rebuild_";
-// Calls whose first argument is the tensor. The last ones made parameters before 0.4.
-constexpr std::array kWrappers = std::to_array<std::string_view>({
-    "torch._utils._rebuild_parameter",
-    "torch._utils._rebuild_parameter_with_state",
-    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
-    "torch.nn.parameter.Parameter",
-    "torch.autograd.variable.Variable",
-});
-
-// A value of a container, and what it is called there: by a key, a number, or not at all.
-struct Child {
-  PickleRef value = kNoValue;
-  PickleRef key = kNoValue;
-  std::int64_t number = -1;
-};
 
 // The storage that a persistent id names, and where in it a view begins.
 struct StorageUse {
@@ -51,11 +40,16 @@ struct StorageUse {
 class ContentsReader {
  public:
   ContentsReader(const Pickle& pickle, TorchForm form, FileFindings& findings)
-      : pickle_(pickle), form_(form), findings_(findings), seen_(pickle.ValueCount()) {}
+      : pickle_(pickle), form_(form), findings_(findings), places_(pickle.ValueCount()) {}
   ContentsReader(const Pickle& pickle, const TorchObjects& objects, FileFindings& findings)
-      : pickle_(pickle), objects_(&objects), findings_(findings), seen_(pickle.ValueCount()) {}
+      : pickle_(pickle), objects_(&objects), findings_(findings), places_(pickle.ValueCount()) {}
 
-  TorchContents Read() {
+  // `file_bytes`: that the pickle takes in the file.
+  TorchContents Read(std::size_t file_bytes) {
+    const auto pickle_bytes = static_cast<std::size_t>(pickle_.End());
+    most_bytes_ = std::min(
+        kMostTensorBytes,
+        kAlwaysFineBytes + kBytesOfAByte * std::min(pickle_bytes, kMostPacked * file_bytes));
     if (objects_ != nullptr) {
       contents_.storages = objects_->storages;
       Walk();
@@ -71,10 +65,23 @@ class ContentsReader {
   }
 
  private:
+  using Child = TorchChild;
+
   // A container on the way down: its children, and which of them is looked at.
   struct Level {
+    PickleRef value = kNoValue;
     std::vector<Child> children = {};
     std::size_t next = 0;
+    std::size_t tensors_before = 0;
+    bool is_aside = false;  // within the attributes of a dict
+  };
+
+  // What is known of a container.
+  enum class Place : std::uint8_t {
+    kNew,
+    kOnTheWay,  // it is one of the levels
+    kSeen,
+    kEmpty,  // there is no tensor in it
   };
 
   // ('storage', torch.FloatStorage, "0", "cpu", 10), and in the stream form None or a view: (key,
@@ -134,8 +141,9 @@ class ContentsReader {
     uses_.push_back(use);
   }
 
+  // A storage of types of less than a byte counts bytes.
   static Checked BytesOf(std::int64_t elements, const TorchType& type) {
-    return DivideRoundingUp(Checked(elements) * type.bits, 8);
+    return DivideRoundingUp(Checked(elements) * std::max<std::int64_t>(type.bits, 8), 8);
   }
 
   // ---- the way down
@@ -144,39 +152,48 @@ class ContentsReader {
     if (pickle_.Root() == kNoValue) {
       return;
     }
-    const std::size_t most = MostBytes();
     Visit({.value = pickle_.Root()});
-    while (!levels_.empty() && tensor_bytes_ <= most) {
+    while (!levels_.empty() && !HasGrown()) {
       Level& level = levels_.back();
       if (level.next == level.children.size()) {
+        const bool is_empty = level.tensors_before == tensor_count_;
+        places_[level.value] = is_empty ? Place::kEmpty : Place::kSeen;
         levels_.pop_back();
       } else {
         Visit(level.children[level.next++]);
       }
     }
-    if (tensor_bytes_ > most) {
-      findings_.Refuse("tensors", fmt::format("names and shapes of more than {} bytes", most),
-                       "expected fewer");
+    if (HasGrown()) {
+      contents_.tensors.clear();
     }
   }
 
-  // A tensor of a state dict has ten values of its own and more. A hostile pickle lists one that it
-  // shares a million times, each time under a long name.
-  std::size_t MostBytes() const {
-    return std::min(kMostTensorBytes, kAlwaysFineBytes + kBytesOfAValue * pickle_.ValueCount());
+  // A tensor of a state dict takes a hundred bytes and more. A hostile pickle lists one that it
+  // shares a million times, each time under a long name, and shares what holds it.
+  bool HasGrown() {
+    const std::size_t most_visits = kAlwaysFineVisits + kVisitsOfAValue * pickle_.ValueCount();
+    if (tensor_bytes_ <= most_bytes_ && visits_ <= most_visits) {
+      return false;
+    }
+    if (!std::exchange(has_grown_, true)) {
+      findings_.Refuse("tensors",
+                       tensor_bytes_ > most_bytes_
+                           ? fmt::format("names and shapes of more than {} bytes", most_bytes_)
+                           : fmt::format("shared containers of more than {} values", most_visits),
+                       "expected fewer, for a pickle of that size");
+    }
+    return true;
   }
 
-  void Visit(Child child) {
-    if (AddTensors(child)) {
+  void Visit(const Child& child) {
+    if (AddTensors(child) || !IsTorchContainer(pickle_, child.value)) {
       return;
     }
-    const Kind kind = pickle_.Kind(child.value);
-    const bool is_container = kind == Kind::kTuple || kind == Kind::kList || kind == Kind::kDict ||
-                              kind == Kind::kSet || kind == Kind::kReduced;
-    if (!is_container || seen_[child.value]) {
+    Place& place = places_[child.value];
+    const bool is_known_instance = place == Place::kSeen && IsTorchInstance(pickle_, child.value);
+    if (place == Place::kOnTheWay || place == Place::kEmpty || is_known_instance) {
       return;
     }
-    seen_[child.value] = true;
     if (levels_.size() >= kDeepest) {
       if (!std::exchange(is_too_deep_, true)) {
         findings_.Refuse("data.pkl", fmt::format("values within {} others", kDeepest),
@@ -184,56 +201,40 @@ class ContentsReader {
       }
       return;
     }
-    levels_.push_back({.children = ChildrenOf(child.value)});
+    TorchChildren children = TorchChildrenOf(pickle_, child.value);
+    if (place == Place::kNew) {
+      TellOf(child, children);
+    }
+    visits_ += children.visits;
+    place = Place::kOnTheWay;
+    const bool is_aside = IsAside(child);
+    levels_.push_back({.value = child.value,
+                       .children = std::move(children.list),
+                       .tensors_before = tensor_count_,
+                       .is_aside = is_aside});
   }
 
-  std::vector<Child> ChildrenOf(PickleRef value) const {
-    const auto items = pickle_.Items(value);
-    std::vector<Child> children;
-    children.reserve(items.size());
-    switch (pickle_.Kind(value)) {
-      case Kind::kDict:
-        AddPairs(items, children);
-        break;
-      case Kind::kReduced:
-        AddArguments(value, children);
-        if (pickle_.State(value) != kNoValue) {
-          children.push_back({.value = pickle_.State(value)});
-        }
-        AddPairs(items, children);
-        break;
-      default:
-        AddNumbered(items, children);
-    }
-    return children;
+  bool IsAside(const Child& child) const {
+    return child.number == Child::kAttributes || (!levels_.empty() && levels_.back().is_aside);
   }
 
-  static void AddPairs(std::span<const PickleRef> items, std::vector<Child>& children) {
-    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-      children.push_back(
-          {.value = items[i + 1], .key = items[i], .number = static_cast<std::int64_t>(i / 2)});
+  void TellOf(const Child& child, const TorchChildren& children) {
+    if (children.has_repeats) {
+      findings_.Add(FileVerdict::kAcceptWithWarning, WhereOf("dict", child),
+                    "a key that stands twice", "the last value counts, as in Python");
+    }
+    if (children.is_unclear) {
+      findings_.Add(FileVerdict::kReport, WhereOf("dict", child),
+                    "an OrderedDict of what is no dict and no list of pairs",
+                    "its tensors may be others than those that are listed");
     }
   }
-  static void AddNumbered(std::span<const PickleRef> items, std::vector<Child>& children) {
-    for (const PickleRef item : items) {
-      children.push_back({.value = item, .number = static_cast<std::int64_t>(children.size())});
-    }
-  }
-  // What an object was made from. Python 2 made an OrderedDict from a list of pairs.
-  void AddArguments(PickleRef value, std::vector<Child>& children) const {
-    const auto arguments = pickle_.Items(pickle_.Arguments(value));
-    if (arguments.size() != 1) {
-      return AddNumbered(arguments, children);
-    }
-    if (pickle_.CallableName(value) != "collections.OrderedDict") {
-      children.push_back({.value = arguments[0]});
-      return;
-    }
-    for (const PickleRef pair : pickle_.Items(arguments[0])) {
-      if (const auto items = pickle_.Items(pair); items.size() == 2) {
-        children.push_back({.value = items[1], .key = items[0]});
-      }
-    }
+
+  // Where a finding is; an empty name is the root's.
+  std::string WhereOf(std::string_view what, const Child& child) {
+    const std::string name = NameOf(child, {});
+    tensor_bytes_ += name.size();
+    return fmt::format("{} \"{}\"", what, name.substr(0, kMostShown));
   }
 
   std::string LabelOf(PickleRef key) const { return TorchLabelOf(pickle_, key); }
@@ -264,25 +265,31 @@ class ContentsReader {
 
   // Whether the value is a tensor, or was meant to be one.
   bool AddTensors(const Child& child) {
-    PickleRef value = child.value;
-    for (std::size_t i = 0; i < kMostWrappers; ++i) {
-      if (pickle_.Kind(value) == Kind::kPersistentId) {
-        return objects_ != nullptr && AddObject(child, pickle_.Items(value).front());
-      }
-      const std::string_view maker = pickle_.CallableName(value);
-      const auto arguments =
-          maker.empty() ? std::span<const PickleRef>() : pickle_.Items(pickle_.Arguments(value));
-      if (maker == "torch._tensor._rebuild_from_type_v2") {
-        return AddTyped(child, arguments);
-      }
-      const bool is_wrapper =
-          std::find(kWrappers.begin(), kWrappers.end(), maker) != kWrappers.end();
-      if (!is_wrapper || arguments.empty()) {
-        return maker.starts_with(kMaker) && AddMade(child, maker.substr(kMaker.size()), arguments);
-      }
-      value = arguments.front();
+    const TorchCall call = TorchCallOf(pickle_, child.value);
+    if (pickle_.Kind(call.value) == Kind::kPersistentId) {
+      return objects_ != nullptr && AddObject(child, pickle_.Items(call.value).front());
     }
-    return false;
+    if (call.replaces_data) {
+      findings_.Add(FileVerdict::kReport, WhereOf("tensor", child),
+                    "a state that replaces its data", "expected other attributes",
+                    "another tensor than the listed one is loaded");
+    }
+    constexpr std::string_view kSubclass = "torch._utils._rebuild_wrapper_subclass";
+    if (call.maker == kSubclass || !MakesTensor(call)) {
+      return false;  // a subclass holds its tensors in its state
+    }
+    return (call.maker.starts_with(kTensorMaker) &&
+            AddMade(child, call.maker.substr(kTensorMaker.size()), call.arguments)) ||
+           AddUnclear(child, call.maker);
+  }
+
+  // A tensor that is made in a way that is not read here.
+  bool AddUnclear(const Child& child, std::string_view maker) {
+    ++tensor_count_;
+    findings_.Add(FileVerdict::kReport, WhereOf("tensor", child),
+                  maker.empty() ? "made of no tensor" : fmt::format("made by {}", maker),
+                  "expected torch._utils._rebuild_tensor_v2", "it is not listed");
+    return true;
   }
 
   // A tensor of the tar form. Storages and classes are passed over.
@@ -297,6 +304,7 @@ class ContentsReader {
       }
       return true;
     }
+    ++tensor_count_;
     TorchTensor tensor = found->second;
     tensor.name = NameOf(child, {});
     tensor_bytes_ += BytesOf(tensor);
@@ -314,17 +322,6 @@ class ContentsReader {
     return sizeof tensor + tensor.name.size() + 16 * tensor.shape.size();
   }
 
-  // (function, class, its arguments, state)
-  bool AddTyped(const Child& child, std::span<const PickleRef> arguments) {
-    const bool is_made = arguments.size() >= 3 && pickle_.Kind(arguments[0]) == Kind::kGlobal &&
-                         pickle_.Text(arguments[0]).starts_with(kMaker);
-    if (!is_made) {
-      return false;
-    }
-    return AddMade(child, pickle_.Text(arguments[0]).substr(kMaker.size()),
-                   pickle_.Items(arguments[2]));
-  }
-
   bool AddMade(const Child& child, std::string_view what, std::span<const PickleRef> arguments) {
     if (what == "sparse_tensor" || what == "sparse_csr_tensor") {
       return arguments.size() == 2 && AddParts(child, pickle_.Items(arguments[1]));
@@ -336,7 +333,26 @@ class ContentsReader {
       }
       return true;
     }
-    return false;
+    return what == "meta_tensor_no_storage" && AddMeta(child, arguments);
+  }
+
+  // (dtype, shape, strides, whether it needs a gradient): a tensor of the device "meta".
+  bool AddMeta(const Child& child, std::span<const PickleRef> arguments) {
+    TorchTensor tensor = {.name = NameOf(child, {}), .storage = -1};
+    tensor_bytes_ += BytesOf(tensor);
+    if (arguments.size() != 4 || IsAside(child) || tensor.name.size() > kLongestName ||
+        !ReadCounts(pickle_, arguments[1], tensor.shape) ||
+        !ReadCounts(pickle_, arguments[2], tensor.strides)) {
+      return false;
+    }
+    ++tensor_count_;
+    tensor_bytes_ += 16 * tensor.shape.size();
+    tensor.type = TorchTypeOfDtype(pickle_.Text(arguments[0]));
+    if (tensor.type == nullptr) {
+      return false;
+    }
+    contents_.tensors.push_back(std::move(tensor));
+    return true;
   }
 
   // The tensors among the parts of a sparse one.
@@ -351,8 +367,8 @@ class ContentsReader {
     int number = 0;
     for (const PickleRef part : parts) {
       const std::string_view maker = pickle_.CallableName(part);
-      if (maker.starts_with(kMaker)) {
-        AddTensor(child, fmt::format("<sparse{}>", number++), maker.substr(kMaker.size()),
+      if (maker.starts_with(kTensorMaker)) {
+        AddTensor(child, fmt::format("<sparse{}>", number++), maker.substr(kTensorMaker.size()),
                   pickle_.Items(pickle_.Arguments(part)));
       }
     }
@@ -364,8 +380,8 @@ class ContentsReader {
     constexpr std::string_view kEndings[] = {"<scales>", "<zero_points>"};
     for (std::size_t i = 1; i < std::min<std::size_t>(parameters.size(), 3); ++i) {
       const std::string_view maker = pickle_.CallableName(parameters[i]);
-      if (maker.starts_with(kMaker)) {
-        AddTensor(child, kEndings[i - 1], maker.substr(kMaker.size()),
+      if (maker.starts_with(kTensorMaker)) {
+        AddTensor(child, kEndings[i - 1], maker.substr(kTensorMaker.size()),
                   pickle_.Items(pickle_.Arguments(parameters[i])));
       }
     }
@@ -374,6 +390,11 @@ class ContentsReader {
   // Makers begin with a storage, an offset, a shape and strides; the third kind ends with a dtype.
   void AddTensor(const Child& child, std::string_view ending, std::string_view what,
                  std::span<const PickleRef> arguments) {
+    ++tensor_count_;
+    if (IsAside(child)) {
+      return findings_.Add(FileVerdict::kReport, WhereOf("tensor", child), "an attribute of a dict",
+                           "expected an item", "it is not listed");
+    }
     TorchTensor tensor = {.name = NameOf(child, ending)};
     const StorageUse* use = arguments.size() < 4 ? nullptr : UseOf(arguments[0]);
     const bool is_good = use != nullptr && tensor.name.size() <= kLongestName &&
@@ -412,11 +433,15 @@ class ContentsReader {
   TorchForm form_ = TorchForm::kStream;
   const TorchObjects* objects_ = nullptr;  // of the tar form
   FileFindings& findings_;
-  std::vector<bool> seen_;
+  std::vector<Place> places_;  // of each value
   std::vector<Level> levels_ = {};
   std::vector<StorageUse> uses_ = {};  // by id
   std::unordered_map<std::string, std::int32_t, KeyedHash> numbers_ = {};
-  std::size_t tensor_bytes_ = 0;
+  std::size_t most_bytes_ = 0;    // of names and shapes
+  std::size_t tensor_bytes_ = 0;  // of those that were listed
+  std::size_t tensor_count_ = 0;  // listed or not
+  std::size_t visits_ = 0;
+  bool has_grown_ = false;
   bool is_too_deep_ = false;
   TorchContents contents_ = {};
 };
@@ -442,26 +467,15 @@ bool ReadCounts(const Pickle& pickle, PickleRef value, std::vector<std::int64_t>
   return is_good;
 }
 
-TorchContents TorchContentsOf(const Pickle& pickle, TorchForm form, FileFindings& findings) {
-  return ContentsReader(pickle, form, findings).Read();
+TorchContents TorchContentsOf(const Pickle& pickle, TorchForm form, FileFindings& findings,
+                              std::int64_t file_bytes) {
+  return ContentsReader(pickle, form, findings)
+      .Read(static_cast<std::size_t>(std::min(file_bytes, pickle.End())));
 }
 
 TorchContents TorchContentsOf(const Pickle& pickle, const TorchObjects& objects,
                               FileFindings& findings) {
-  return ContentsReader(pickle, objects, findings).Read();
-}
-
-std::string TorchLabelOf(const Pickle& pickle, PickleRef key) {
-  switch (pickle.Kind(key)) {
-    case Kind::kText:
-    case Kind::kGlobal:
-      return std::string(pickle.Text(key).substr(0, kLongestName + 1));
-    case Kind::kInteger:
-    case Kind::kBool:
-      return std::to_string(pickle.Integer(key));
-    default:
-      return fmt::format("<{}>", Name(pickle.Kind(key)));
-  }
+  return ContentsReader(pickle, objects, findings).Read(static_cast<std::size_t>(pickle.End()));
 }
 
 }  // namespace fourpiles

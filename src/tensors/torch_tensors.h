@@ -49,7 +49,7 @@ struct TorchStorage {
 struct TorchTensor {
   std::string name = {};
   const TorchType* type = nullptr;
-  std::int32_t storage = 0;
+  std::int32_t storage = 0;  // -1: none, of the device "meta"
   std::vector<std::int64_t> shape = {};
   std::vector<std::int64_t> strides = {};  // in elements
   std::int64_t offset = 0;                 // of its first element in the storage, in elements
@@ -64,9 +64,12 @@ struct TorchContents {
 enum class TorchForm { kZip, kStream };
 
 // The tensors in dicts, lists and the states of objects, from the value that the pickle makes;
-// names are the keys on the way, joined by ".". A dict that stands in several places is looked at
-// once. A sparse tensor counts as its parts, "name.<sparse0>" and so on.
-TorchContents TorchContentsOf(const Pickle& pickle, TorchForm form, FileFindings& findings);
+// names are the keys on the way, joined by ".". A dict that stands in several places is listed in
+// each; an object of a class in one. A sparse tensor counts as its parts, "name.<sparse0>" and so
+// on. `file_bytes`: that the pickle takes in the file, fewer than it has where it is packed. What
+// would grow far beyond them is refused.
+TorchContents TorchContentsOf(const Pickle& pickle, TorchForm form, FileFindings& findings,
+                              std::int64_t file_bytes = INT64_MAX);
 
 // Part of a storage: all of it, or a view that begins within.
 struct StorageView {
@@ -85,9 +88,6 @@ struct TorchObjects {
 // The same of a pickle of the tar form.
 TorchContents TorchContentsOf(const Pickle& pickle, const TorchObjects& objects,
                               FileFindings& findings);
-
-// A key or number as names and messages have it: "0", "weight", "<a tuple>".
-std::string TorchLabelOf(const Pickle& pickle, PickleRef key);
 
 // Where the bytes of a storage lie.
 struct StoragePlace {
