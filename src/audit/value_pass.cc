@@ -161,6 +161,16 @@ void ValuePass<Value>::TakeLosses(const Block& block, const BlockFacts& facts,
       done = fused_.size();
       RoundFused({.values = block.values, .facts = facts, .sampled = sampled_}, fused_,
                  std::span(losses).first(done), std::span(errors).first(done));
+      // Beside large values float32 sums of squares lose errors this small: they are summed in
+      // float64.
+      for (std::size_t i = 0; i < done; ++i) {
+        if (losses[i].changed > 0 && losses[i].squared_errors < 0x1p-80 * facts.powers[1]) {
+          RoundValues(block.values, ways_[i].way, block.rounded);
+          ErrorHistogram counted_already;
+          losses[i] = CountLosses(block.values, std::span<const Value>(block.rounded),
+                                  ways_[i].way.limits, 0, counted_already);
+        }
+      }
     }
   }
   for (std::size_t i = done; i < ways_.size(); ++i) {

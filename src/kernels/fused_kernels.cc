@@ -1,7 +1,9 @@
 // Fused rounding and counting, a vector at a time.
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "kernels/fused_tasks.h"
 
