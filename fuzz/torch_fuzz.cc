@@ -18,7 +18,11 @@ namespace fourpiles {
 namespace {
 
 void CheckTensor(const FileTensor& tensor, const FileReading& reading, std::int64_t size) {
-  CHECK(tensor.storage >= 0 && static_cast<std::size_t>(tensor.storage) < reading.storages.size());
+  if (tensor.storage < 0) {  // of the device "meta": a shape without bytes
+    CHECK(tensor.bytes == 0 && tensor.type == nullptr);
+    return;
+  }
+  CHECK(static_cast<std::size_t>(tensor.storage) < reading.storages.size());
   const TensorStorage& storage = reading.storages[static_cast<std::size_t>(tensor.storage)];
   CHECK(ElementsOf(tensor.shape).value() == tensor.elements);
   CHECK(tensor.strides.empty() || tensor.strides.size() == tensor.shape.size());

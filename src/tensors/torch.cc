@@ -167,8 +167,19 @@ class ZipCheckpoint {
     return places;
   }
 
-  // An archive without tensors that are read here is no reason to say that it has none.
+  // An archive without tensors that are read here is no reason to say that it has none. torch.save
+  // that broke off leaves a "version" alone.
   void NameOtherArchive() {
+    const std::string name = LowerCase(source_.Name());
+    const bool is_named = std::ranges::any_of(std::array{".pt", ".pth", ".bin", ".ckpt"},
+                                              [&](const char* end) { return name.ends_with(end); });
+    const bool is_begun = directory_.members.size() <= 2 && !directory_.members.empty() &&
+                          directory_.members.front().name.ends_with("/version");
+    if (is_named && is_begun) {
+      return findings_.Refuse("", "an archive with a version and no data.pkl",
+                              "expected a checkpoint of torch.save",
+                              "its writing may have broken off; save it again");
+    }
     for (const OtherArchive& other : kOtherArchives) {
       const auto is_telling = [&](const ZipMember& member) {
         return member.name.ends_with(other.ending);

@@ -42,10 +42,10 @@ std::string Arguments(const std::string& shape, const std::string& strides) {
 const std::string kMatrix = Call(kMaker, Arguments("K\x02K\x03\x86", "K\x03K\x01\x86"));
 const std::string kVector = Call(kMaker, Arguments("K\x06\x85", "K\x01\x85"));
 
-FileReading Read(const std::string& object) {
+FileReading Read(const std::string& object, char elements = 6, std::size_t data_bytes = 24) {
   const std::string bytes = "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03.}." +
-                            object + ".](" + Text("0") + "e.\x06\0\0\0\0\0\0\0"s +
-                            std::string(24, '\0');
+                            object + ".](" + Text("0") + "e."s + elements +
+                            std::string(7 + data_bytes, '\0');
   return ReadTensorFile(MemorySource("x.pt", std::as_bytes(std::span(bytes))));
 }
 
@@ -156,6 +156,22 @@ TEST(TorchLists, ReadsEscapesOfTextsAsPython) {
   EXPECT_EQ(Listed(Dict("Va\\u0077\\x41\\\\u0041\n" + kVector)), "accept aw\\x41\\\\u0041[6]");
   EXPECT_EQ(Listed(Dict("S'a\\x41\\'\\101\\q\\xc3\\xa9\\u0041'\n" + kVector)),
             "accept aA'A\\qé\\u0041[6]");
+}
+
+// torch.quantize_per_channel(…, torch.quint4x2) of 3 × 5: a storage of 9 elements, rows of 3 bytes.
+TEST(TorchLists, CountsRowsOfHalfBytesInWholeOnes) {
+  std::string storage = kStorage;
+  storage.replace(storage.find("FloatStorage"), 12, "QUInt4x2Storage");
+  storage.replace(storage.find("K\x06"), 2, "K\x09");
+  const FileReading reading = Read(
+      Call(Global("torch._utils", "_rebuild_qtensor"),
+           storage + "K\0K\x03K\x05\x86K\x05K\x01\x86("s + Global("torch", "per_tensor_affine") +
+               "G\x3f\xe0\0\0\0\0\0\0K\0t\x89"s + Call(kOrderedDict, "")),
+      9, 9);
+  EXPECT_EQ(WorstOf(reading.findings), FileVerdict::kAccept);
+  ASSERT_EQ(reading.tensors.size(), 1U);
+  EXPECT_EQ(reading.tensors[0].bytes, 9);
+  EXPECT_EQ(reading.tensors[0].elements, 15);
 }
 
 // str() of Python; keys of one value are one.

@@ -129,7 +129,9 @@ class StreamReader {
     }
     const auto elements = static_cast<std::int64_t>(count);
     const std::int64_t left = source_.Size() - place_ - kCountBytes;
-    const Checked size = DivideRoundingUp(Checked(elements) * storage.type->bits, 8);
+    const Checked size =
+        DivideRoundingUp(Checked(elements) * std::max<std::int64_t>(storage.type->bits, 8),
+                         8);  // smaller ones count bytes
     if (!size.ok() || size.value() > left) {
       findings_.Refuse(fmt::format("byte {}", place_),
                        fmt::format("{} elements of the storage \"{}\"", elements, storage.key),
