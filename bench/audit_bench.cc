@@ -1,6 +1,6 @@
 // How fast a checkpoint is audited, against one thread that only reads it, all in one run:
 //
-//   bench_audit [--rounds 15] [--quick]
+//   bench_audit [--rounds 15] [--quick] [--alone]
 //
 // A file of weights is written and read once, so that it stands in the system's cache. Every round
 // reads it and runs each audit once, in turn; the ratio to the read is taken round by round, and
@@ -112,15 +112,19 @@ std::string PeerSeconds(const std::string& library, const std::string& dtype,
   return answered ? line : "";
 }
 
-// One round shows that it runs: the others are not asked.
-void Measure(const std::string& path, const std::vector<Row>& rows, int rounds,
+struct Rounds {
+  int count = 15;
+  bool alone = false;  // what else a machine has is not asked
+};
+
+void Measure(const std::string& path, const std::vector<Row>& rows, const Rounds& rounds,
              const std::string& dtype) {
   ReadAll(path);
   const auto bytes = static_cast<double>(std::filesystem::file_size(path));
   std::vector<double> reads;
   std::vector<std::vector<double>> seconds(rows.size());
   std::vector<std::vector<double>> ratios(rows.size());
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < rounds.count; ++round) {
     const double read = SecondsOf([&] { ReadAll(path); });
     reads.push_back(read);
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -135,8 +139,9 @@ void Measure(const std::string& path, const std::vector<Row>& rows, int rounds,
     fmt::print("| {} | {:.2f} | {:.2f} |\n", rows[i].name, bytes / MedianOf(seconds[i]) / 1e9,
                MedianOf(ratios[i]));
   }
+  std::fflush(stdout);
   for (const char* library : {"numpy", "torch"}) {
-    if (rounds == 1) {
+    if (rounds.alone) {
       break;
     }
     const double best = std::atof(PeerSeconds(library, dtype, path).c_str());
@@ -147,7 +152,7 @@ void Measure(const std::string& path, const std::vector<Row>& rows, int rounds,
   }
 }
 
-void Main(int rounds, std::size_t matrices) {
+void Main(const Rounds& rounds, std::size_t matrices) {
   const std::string folder = std::filesystem::temp_directory_path().string();
   const std::vector<std::string> four = {"float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"};
   const std::vector<std::string> many = {
@@ -176,14 +181,16 @@ void Main(int rounds, std::size_t matrices) {
 }  // namespace fourpiles::bench
 
 int main(int count, char** words) {
-  int rounds = 15;
+  fourpiles::bench::Rounds rounds;
   std::size_t matrices = 24;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(words[i], "--quick") == 0) {
-      rounds = 1;
+      rounds = {.count = 1, .alone = true};
       matrices = 1;
     } else if (std::strcmp(words[i], "--rounds") == 0 && i + 1 < count) {
-      rounds = std::max(1, std::atoi(words[++i]));
+      rounds.count = std::max(1, std::atoi(words[++i]));
+    } else if (std::strcmp(words[i], "--alone") == 0) {
+      rounds.alone = true;
     }
   }
   fourpiles::bench::Main(rounds, matrices);

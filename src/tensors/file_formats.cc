@@ -171,6 +171,12 @@ FileReading Refused(std::string_view format, ErrorText text) {
           .findings = {{.verdict = FileVerdict::kRefuse, .text = std::move(text)}}};
 }
 
+// An archive that says what it is must be looked at by a person; one under another ending hides.
+FileVerdict VerdictOfUnread(const FileFormat& format, std::string_view lower_name) {
+  const bool is_named = format.hint == kUnpackHint && lower_name.ends_with(format.ending);
+  return is_named ? FileVerdict::kReport : FileVerdict::kRefuse;
+}
+
 std::string WithArticle(std::string_view noun) {
   const bool vowel = std::string_view("AEHIOaeiox").find(noun.front()) != std::string_view::npos;
   return fmt::format("{} {}", vowel ? "an" : "a", noun);
@@ -202,13 +208,15 @@ FileReading ReadTensorFile(const ByteSource& source) {
   if (format == nullptr) {
     return Refused("unknown", {name, "a file of no known kind", std::string(kExpectedFile), ""});
   }
+  const std::string lower = LowerCase(name);
   if (format->read == nullptr) {
-    return Refused(format->name,
-                   {name, WithArticle(format->name) + ", which this version does not read",
-                    std::string(kExpectedFile), std::string(format->hint)});
+    FileReading unread = Refused(
+        format->name, {name, WithArticle(format->name) + ", which this version does not read",
+                       std::string(kExpectedFile), std::string(format->hint)});
+    unread.findings.front().verdict = VerdictOfUnread(*format, lower);
+    return unread;
   }
   FileReading reading = format->read(source);
-  const std::string lower = LowerCase(name);
   const auto* const named = std::ranges::find_if(kFormats, [&](const FileFormat& other) {
     return !other.ending.empty() && lower.ends_with(other.ending);
   });

@@ -342,7 +342,7 @@ TEST(Torch, GivesRealFilesTheirOutcomeAndFacts) {
     const std::string file = TextOf(row, "local");
     const Json& expected = *row.Find("expected");
     const bool is_ours = (family == "torch" || family == "pickle") && !file.ends_with(".npy") &&
-                         !file.ends_with(".npz") && !file.ends_with(".7z");
+                         !file.ends_with(".npz");
     if (!is_ours) {
       continue;
     }
