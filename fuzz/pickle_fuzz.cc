@@ -57,7 +57,7 @@ void Read(Bytes bytes) {
 // Steps of state dicts, one for each byte.
 std::string Steps(Bytes bytes) {
   using namespace std::string_literals;
-  const std::string kSteps[] = {
+  const std::string steps[] = {
       "}"s,
       "]"s,
       ")"s,
@@ -95,7 +95,7 @@ std::string Steps(Bytes bytes) {
   };
   std::string text = "\x80\x04";
   for (const std::byte byte : bytes) {
-    text += kSteps[std::to_integer<std::size_t>(byte) % std::size(kSteps)];
+    text += steps[std::to_integer<std::size_t>(byte) % std::size(steps)];
   }
   return text + ".";
 }

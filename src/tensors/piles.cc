@@ -243,31 +243,34 @@ class Weights {
     return true;
   }
 
-  // Else each number takes the next weight of its shape; all or none of an optimizer, and none
-  // where a number is missing, whose weight could be any.
+  // Each number takes the next weight of its shape; all or none of an optimizer, and none where a
+  // number is missing, whose weight could be any.
+  void MatchShapes(const Parameters& parameters) {
+    if (parameters.rbegin()->first + 1 != static_cast<std::int64_t>(parameters.size())) {
+      return;
+    }
+    std::map<std::vector<std::int64_t>, std::size_t> next;
+    std::vector<std::int32_t> found;
+    found.reserve(parameters.size());
+    for (const auto& [number, parameter] : parameters) {
+      const auto weights =
+          parameter.shape == nullptr ? by_shape_.end() : by_shape_.find(*parameter.shape);
+      if (weights == by_shape_.end()) {
+        return;
+      }
+      const std::size_t place = next[*parameter.shape]++;
+      if (place >= weights->second.size()) {
+        return;
+      }
+      found.push_back(weights->second[place]);
+    }
+    Take(parameters, found);
+  }
+
   void MatchNumbers() {
     for (const auto& [optimizer, parameters] : parameters_) {
-      const bool has_all =
-          parameters.rbegin()->first + 1 == static_cast<std::int64_t>(parameters.size());
-      if (MatchPlaces(parameters) || !has_all) {
-        continue;
-      }
-      std::map<std::vector<std::int64_t>, std::size_t> next;
-      std::vector<std::int32_t> found;
-      for (const auto& [number, parameter] : parameters) {
-        const auto weights =
-            parameter.shape == nullptr ? by_shape_.end() : by_shape_.find(*parameter.shape);
-        if (weights == by_shape_.end()) {
-          break;
-        }
-        const std::size_t place = next[*parameter.shape]++;
-        if (place >= weights->second.size()) {
-          break;
-        }
-        found.push_back(weights->second[place]);
-      }
-      if (found.size() == parameters.size()) {
-        Take(parameters, found);
+      if (!MatchPlaces(parameters)) {
+        MatchShapes(parameters);
       }
     }
   }

@@ -193,7 +193,7 @@ void TellGlobals(const Pickle& pickle, std::string_view where, FileFindings& fin
     return;
   }
   std::ranges::sort(names);
-  const auto others = std::ranges::stable_partition(names, IsDangerousGlobal).begin();
+  const auto others = std::stable_partition(names.begin(), names.end(), IsDangerousGlobal);
   const auto dangerous = static_cast<std::size_t>(others - names.begin());
   auto fact = std::ranges::find(reading.facts, "unsafe_globals", &Json::Member::first);
   if (fact == reading.facts.end()) {
