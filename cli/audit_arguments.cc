@@ -137,7 +137,8 @@ Result<AuditTargets> AuditTargetsOf(const Arguments& arguments) {
   AuditTargets targets;
   std::vector<BlockFormat> blocks;
   for (const std::string& list : arguments.All("--to")) {
-    for (const std::string& name : FormatItemsOf(list)) {  // PATH leaves --to one word, which may be one
+    for (const std::string& name :
+         FormatItemsOf(list)) {  // PATH leaves --to one word, which may be one
       TRY(AuditFormat format, FindAuditFormat(name));
       if (const auto* const block = std::get_if<BlockFormat>(&format.format)) {
         blocks.push_back(*block);
