@@ -10,6 +10,7 @@
 #include "plan/rank_state.h"
 #include "plan/split.h"
 #include "plan/surroundings.h"
+#include "plan/training_data.h"
 
 namespace fourpiles {
 namespace {
@@ -133,13 +134,32 @@ struct PlayedRank {
   Peak peak = {};
 };
 
+// What a step asks the allocator for, or steps of each length that micro-batches have. Of several
+// micro-batches in a step, which are alike here, two tell what more would.
+Result<std::vector<AllocatorRun>> AllocatorRuns(const Job& job, std::string_view rank) {
+  const std::vector<std::int64_t> lengths = MicroBatchLengths(job.training);
+  Job step = job;
+  if (lengths.size() > 1 && job.training.layout.pipeline == 1) {
+    step.training.gradient_accumulation =
+        std::min<std::int64_t>(2, job.training.gradient_accumulation);
+  }
+  std::vector<AllocatorRun> runs;
+  runs.reserve(lengths.size());
+  for (const std::int64_t length : lengths) {
+    step.training.sequence_length = length;
+    TRY(const Tape whole, PlayWhole(step, rank));
+    runs.push_back(AllocatorRunOn(job, whole));
+  }
+  return runs;
+}
+
 // Puts what is around the tensors on the tape; the total with it.
 Result<Band> AddSurroundings(const Job& job, PlayedRank& rank) {
   if (!KnowsSurroundings(job)) {
     return Exactly(rank.peak.bytes);
   }
-  TRY(const Tape whole, PlayWhole(job, rank.rank));
-  const Resident around = SurroundingStorages(job, whole, rank.peak.bytes);
+  TRY(const std::vector<AllocatorRun> runs, AllocatorRuns(job, rank.rank));
+  const Resident around = SurroundingStorages(job, runs, rank.peak.bytes);
   AddResident(rank.tape, around);
   return WithSurroundings(rank.peak.bytes, around);
 }

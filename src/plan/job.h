@@ -36,7 +36,8 @@ struct TrainingData {
   std::string file = {};
   SampleLengths lengths = {};
   Padding padding = Padding::kLongest;
-  bool is_packed = false;  // into sequences without filling
+  bool is_packed = false;     // into sequences without filling
+  bool drops_longer = false;  // samples that pass the limit, which else end there
   // Where samples end, if anywhere: --sequence-length as typed.
   std::optional<std::int64_t> limit = {};
 };

@@ -9,6 +9,7 @@
 #include "plan/search.h"
 #include "plan/solve.h"
 #include "plan/surroundings.h"
+#include "plan/training_data.h"
 
 namespace fourpiles {
 namespace {
@@ -27,25 +28,36 @@ Bytes PastAll() {
   return Bytes(kLargestAmount);
 }
 
-// The peak of the job at that length, and whether it fits; past 2^53 it does not.
-void Play(const Job& job, LengthLimit& row) {
-  const Job other = WithValue(job, Unknown::kSequenceLength, row.limit);
-  row.peak = PeakBytes(other).value_or(PastAll());
-  if (!job.device) {
-    return;
-  }
-  // What is around the tensors takes a replay of the allocator, and never less than nothing.
-  row.verdict = FitOf(Exactly(row.peak), job.device->memory);
-  if (*row.verdict == Fit::kFits && KnowsSurroundings(job)) {
-    const auto budget = PlayedBudget(other);
-    row.verdict = budget ? budget->verdict : Fit::kDoesNotFit;
-  }
+// With the peak of the job at that length.
+LengthLimit RowOf(const Job& job, std::int64_t limit) {
+  return {.limit = limit,
+          .shares = SharesAt(job.training.data->lengths, limit),
+          .peak = PeakBytes(WithValue(job, Unknown::kSequenceLength, limit)).value_or(PastAll())};
 }
 
-LengthLimit RowOf(const Job& job, std::int64_t limit) {
-  LengthLimit row = {.limit = limit, .shares = SharesAt(job.training.data->lengths, limit)};
-  Play(job, row);
-  return row;
+// Whether it fits the job's device; past 2^53 it does not. What is around the tensors takes replays
+// of the allocator, and never less than nothing.
+Fit VerdictOf(const Job& job, const LengthLimit& row) {
+  const Fit alone = FitOf(Exactly(row.peak), job.device->memory);
+  if (alone != Fit::kFits || !KnowsSurroundings(job)) {
+    return alone;
+  }
+  const auto budget = PlayedBudget(WithValue(job, Unknown::kSequenceLength, row.limit));
+  return budget && budget->verdict ? *budget->verdict : Fit::kDoesNotFit;
+}
+
+// Memory only grows with the limit, so that few rows are looked at for all.
+void SetVerdicts(const Job& job, std::vector<LengthLimit>& rows) {
+  const auto behind = [&](Fit worst) {
+    return std::partition_point(rows.begin(), rows.end(), [&](const LengthLimit& row) {
+      return VerdictOf(job, row) <= worst;
+    });
+  };
+  const auto tight = behind(Fit::kFits);
+  const auto too_long = behind(Fit::kTight);
+  for (auto row = rows.begin(); row != rows.end(); ++row) {
+    row->verdict = row < tight ? Fit::kFits : row < too_long ? Fit::kTight : Fit::kDoesNotFit;
+  }
 }
 
 // Downwards, to the first that all samples pass. A limit that no sample reaches is one only where
@@ -79,23 +91,31 @@ std::vector<LengthLimit> LimitsOf(const Job& job, const std::vector<LengthPercen
     }
     limits.push_back(std::move(row));
   }
+  if (job.device) {
+    SetVerdicts(job, limits);
+  }
   return limits;
 }
 
 // Memory only grows with the length, so that a search by halves between two rows is enough.
 std::optional<LengthLimit> LargestThatFits(const Job& job, const std::vector<LengthLimit>& limits) {
+  const auto row_of = [&](std::int64_t limit) {
+    LengthLimit row = RowOf(job, limit);
+    row.verdict = VerdictOf(job, row);
+    return row;
+  };
   const auto fits = [](const LengthLimit& row) { return row.verdict != Fit::kDoesNotFit; };
   const std::int64_t longest = job.training.data->lengths.Longest();
   const auto too_long = std::ranges::find_if_not(limits, fits);
   if (too_long == limits.end() || too_long->limit > longest) {
-    return RowOf(job, longest);
+    return row_of(longest);
   }
   const std::int64_t low = too_long == limits.begin() ? 1 : std::prev(too_long)->limit;
-  if (too_long == limits.begin() && (too_long->limit == 1 || !fits(RowOf(job, 1)))) {
+  if (too_long == limits.begin() && (too_long->limit == 1 || !fits(row_of(1)))) {
     return std::nullopt;
   }
-  return RowOf(job, LastThatHolds(low, too_long->limit,
-                                  [&](std::int64_t limit) { return fits(RowOf(job, limit)); }));
+  return row_of(
+      LastThatHolds(low, too_long->limit, [&](std::int64_t limit) { return fits(row_of(limit)); }));
 }
 
 // Filling, in the long run, of the tokens that are computed.
@@ -107,7 +127,7 @@ double PaddingShare(const TrainingJob& training, double mean_longest) {
   }
   const double computed =
       data.padding == Padding::kMax ? static_cast<double>(training.sequence_length) : mean_longest;
-  const double used = MeanLength(data.lengths, training.sequence_length);
+  const double used = MeanLength(KeptSamples(data), training.sequence_length);
   return std::max(0.0, 1 - used / computed);  // not below for a last digit
 }
 
@@ -121,11 +141,15 @@ Result<LengthReport> ReportLengths(const Job& job) {
   LengthReport report = {.mean = MeanLength(lengths, lengths.Longest()),
                          .sequence_length = training.sequence_length,
                          .shares = SharesAt(lengths, training.sequence_length)};
+  if (training.data->drops_longer) {
+    report.shares.tokens_cut = 1 - report.shares.tokens_whole;
+  }
   for (const NamedPercentile& percentile : kPercentiles) {
     report.percentiles.push_back({.percent = std::string(percentile.percent),
                                   .length = Percentile(lengths, percentile.thousandths)});
   }
-  report.mean_longest = MeanLongest(lengths, training.sequence_length, training.micro_batch_size);
+  report.mean_longest =
+      MeanLongest(KeptSamples(*training.data), training.sequence_length, training.micro_batch_size);
   report.padding_share = PaddingShare(training, report.mean_longest);
   report.limits = LimitsOf(job, report.percentiles);
   if (job.device) {

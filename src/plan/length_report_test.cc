@@ -8,6 +8,7 @@
 
 #include "base/testing.h"
 #include "plan/solve.h"
+#include "plan/training_data.h"
 
 namespace fourpiles {
 namespace {
@@ -64,6 +65,37 @@ TEST_F(LengthReports, SizeTheStepForTheWorstBatch) {
 
 // A mean of 713 tokens, of which 594.8 are left at 2,048; the longest of two are 1,100.565 and
 // 866.12 in the mean (sample_lengths_test.cc).
+// Without the samples of 2,100 tokens and more the longest has 900; 390,000 of 713,000 tokens are
+// left, of 900 samples.
+TEST_F(LengthReports, DropWhatIsLonger) {
+  Typed typed = {{"sequence-length", "2048"}, {"excess-length", "drop"}};
+  typed.merge(Typed{{"layers", "2"}, {"width", "1024"}, {"micro-batch-size", "2"}});
+  const Job job = Read(typed).value();
+  EXPECT_EQ(job.training.sequence_length, 900);
+  EXPECT_EQ(MicroBatchLengths(job.training).back(), 900);
+  const LengthReport report = ReportLengths(job).value();
+  EXPECT_DOUBLE_EQ(report.shares.samples_cut, 0.1);
+  EXPECT_DOUBLE_EQ(report.shares.tokens_cut, 323.0 / 713);
+  // Of two samples of 600 with 200 and 300 with 900 tokens: 200 × 4/9 + 900 × 5/9.
+  EXPECT_NEAR(report.mean_longest, 200 * 4.0 / 9 + 900 * 5.0 / 9, 1e-9);
+  EXPECT_NEAR(report.padding_share, 1 - (390'000.0 / 900) / report.mean_longest, 1e-12);
+  typed["sequence-length"] = "199";
+  EXPECT_EQ(Read(typed).error().kind, ErrorKind::kUsage);
+}
+
+// Batches that are all alike are those that are filled, and those without a file.
+TEST_F(LengthReports, TellHowLongMicroBatchesAre) {
+  const auto lengths = [&](const Typed& typed) {
+    return MicroBatchLengths(Read(typed).value().training);
+  };
+  EXPECT_GT(lengths({}).size(), 1U);
+  EXPECT_EQ(lengths({}).front(), 200);
+  EXPECT_EQ(lengths({}).back(), 16000);
+  EXPECT_EQ(lengths({{"sequence-length", "2048"}}).back(), 2048);
+  EXPECT_EQ(lengths({{"sequence-length", "2048"}, {"packing", "true"}}).size(), 1U);
+  EXPECT_EQ(lengths({{"sequence-length", "2048"}, {"padding", "max"}}).size(), 1U);
+}
+
 TEST_F(LengthReports, TellWhichShareIsPadding) {
   const auto share = [&](Typed typed) {
     typed["micro-batch-size"] = "2";

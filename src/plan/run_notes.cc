@@ -39,6 +39,7 @@ std::string_view NumberAt(std::string_view text, std::size_t at, std::string_vie
 
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kDecimal = "0123456789.";
+constexpr std::int64_t kMostTokens = 1 << 30;  // of a sample
 
 // The number behind the first of the words that stands there; the last of them is the bare word,
 // which without a number is not understood.
@@ -72,6 +73,33 @@ std::string VirtualTokens(std::string_view text) {
   const std::size_t before = text.substr(0, end).find_last_not_of(kDigits);
   const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
   return std::string(text.substr(begin, end - begin));
+}
+
+// The whole number that ends where the text does; 0: none.
+std::int64_t NumberBefore(std::string_view text) {
+  const std::size_t before = text.find_last_not_of(kDigits);
+  text.remove_prefix(before == std::string_view::npos ? 0 : before + 1);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && number <= kMostTokens ? number : 0;
+}
+
+std::optional<LengthMoments> LengthsOf(std::string_view text) {
+  constexpr std::string_view kBetween = " +/- ";
+  const std::size_t between = text.find(kBetween);
+  const std::size_t end = text.find(" tokens", between);
+  if (between == std::string_view::npos || end == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::int64_t mean = NumberBefore(text.substr(0, between));
+  const std::string_view number = NumberAt(text, between + kBetween.size(), kDigits);
+  const bool ends_number = between + kBetween.size() + number.size() == end;
+  const std::int64_t deviation = ends_number ? NumberBefore(number) : 0;
+  if (mean == 0 || deviation == 0) {
+    return std::nullopt;
+  }
+  return LengthMoments{.mean = static_cast<double>(mean),
+                       .deviation = static_cast<double>(deviation)};
 }
 
 std::optional<Bytes> ContextOf(std::string_view text) {
@@ -111,6 +139,7 @@ Result<RunNotes> NotesOf(std::string_view notes) {
     read.accumulation.clear();
   }
   TRY(read.global_batch, NumberBehind(text, {"global-batch "}, kDigits));
+  read.lengths = LengthsOf(text);
   read.context = ContextOf(text);
   return read;
 }

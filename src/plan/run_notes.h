@@ -11,12 +11,18 @@
 
 namespace fourpiles {
 
+struct LengthMoments {
+  double mean = 0;
+  double deviation = 0;  // standard; in tokens, like the mean
+};
+
 struct RunNotes {
   std::string rank = {};          // of "r=16", "rank 16", "rank=16"
   std::string dropout = {};       // of "dropout=0.05", "dropout 0.05"
   std::string tokens = {};        // of "20 virtual tokens"
   std::string accumulation = {};  // of "grad accumulation 16"; of "128/mb": none, a step has many
   std::string global_batch = {};  // samples of a step, of "global-batch 8"
+  std::optional<LengthMoments> lengths = {};  // of samples, of "3234 +/- 2548 tokens"
   std::optional<Bytes> context = {};  // of "CUDA context 1343 MB", as nvidia-smi counts: 2^20 bytes
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -154,6 +155,18 @@ class LengthRows final : public RequestRows {
   Places places_ = {};
 };
 
+// How many standard deviations above the mean that share of a normal distribution ends, by halves.
+double NormalQuantile(double share) {
+  double low = -10;
+  double high = 10;
+  for (int halving = 0; halving < 60; ++halving) {
+    const double middle = (low + high) / 2;
+    const bool is_below = std::erfc(-middle / std::numbers::sqrt2) / 2 < share;
+    (is_below ? low : high) = middle;
+  }
+  return low;
+}
+
 // Excel writes a byte order mark.
 Result<std::int64_t> BeginOf(const ByteSource& source) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
@@ -181,6 +194,37 @@ Result<SampleLengths> ReadSampleLengths(const ByteSource& source) {
     lengths.tokens += row.prompt * row.count;  // within 2^53 in all, as AddUpRows checks
   }
   return lengths;
+}
+
+SampleLengths LogNormalLengths(double mean, double deviation) {
+  constexpr std::size_t kSamples = 1000;
+  const double variance = std::log1p((deviation / mean) * (deviation / mean));  // of the logarithm
+  const double center = std::log(mean) - variance / 2;
+  SampleLengths lengths;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const double share = (static_cast<double>(i) + 0.5) / kSamples;
+    const double logarithm = center + std::sqrt(variance) * NormalQuantile(share);
+    const auto length = std::max<std::int64_t>(1, std::llround(std::exp(logarithm)));
+    if (lengths.rows.empty() || lengths.rows.back().length != length) {
+      lengths.rows.push_back({.length = length, .samples = 0});
+    }
+    ++lengths.rows.back().samples;
+    ++lengths.samples;
+    lengths.tokens += length;
+  }
+  return lengths;
+}
+
+std::optional<SampleLengths> WithoutLonger(const SampleLengths& lengths, std::int64_t limit) {
+  SampleLengths kept;
+  for (const LengthCount& row : lengths.rows) {
+    if (row.length <= limit) {
+      kept.rows.push_back(row);
+      kept.samples += row.samples;
+      kept.tokens += row.length * row.samples;
+    }
+  }
+  return kept.samples > 0 ? std::optional(std::move(kept)) : std::nullopt;
 }
 
 std::int64_t Percentile(const SampleLengths& lengths, std::int64_t thousandths) {
@@ -233,6 +277,23 @@ double MeanLongest(const SampleLengths& lengths, std::int64_t limit, std::int64_
     before = within;
   }
   return mean;
+}
+
+std::vector<std::int64_t> LongestOfBatches(const SampleLengths& lengths, std::int64_t limit,
+                                           std::int64_t batch, std::size_t count) {
+  std::vector<std::int64_t> longest;
+  longest.reserve(count);
+  std::int64_t passed = 0;
+  for (const LengthCount& row : lengths.rows) {
+    passed += row.samples;
+    const double share = static_cast<double>(passed) / static_cast<double>(lengths.samples);
+    const double within = std::pow(share, static_cast<double>(batch)) * static_cast<double>(count);
+    while (longest.size() < count && static_cast<double>(longest.size()) + 0.5 <= within) {
+      longest.push_back(std::min(row.length, limit));
+    }
+  }
+  longest.back() = std::min(lengths.Longest(), limit);
+  return longest;
 }
 
 }  // namespace fourpiles

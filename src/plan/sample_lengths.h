@@ -4,6 +4,7 @@
 // the limit that cuts it, and most of a padded batch may be filling.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,13 @@ struct SampleLengths {
 Result<SampleLengths> ReadSampleLengths(const std::string& path);
 Result<SampleLengths> ReadSampleLengths(const ByteSource& source);
 
+// Of samples whose lengths are known by their mean and standard deviation alone: of a log-normal
+// distribution of these moments a thousand lengths, the middles of equal shares. Both positive.
+SampleLengths LogNormalLengths(double mean, double deviation);
+
+// Those of at most `limit` tokens; nothing where there is none.
+std::optional<SampleLengths> WithoutLonger(const SampleLengths& lengths, std::int64_t limit);
+
 // By nearest rank, in thousandths: 999 is the least length that 99.9 % of the samples do not pass.
 std::int64_t Percentile(const SampleLengths& lengths, std::int64_t thousandths);
 
@@ -51,5 +59,11 @@ double MeanLength(const SampleLengths& lengths, std::int64_t limit);
 // samples of at most x tokens, the sum of x × (F(x)^batch − F(x − 1)^batch). Of lengths 100, three
 // times, and 1,000 in batches of two: 100 × 0.75² + 1,000 × (1 − 0.75²) = 493.75.
 double MeanLongest(const SampleLengths& lengths, std::int64_t limit, std::int64_t batch);
+
+// The longest of such samples in each of `count` batches, ascending, at least one: the least x with
+// F(x)^batch ≥ (i + ½) / count, and last the longest of all. Above, for four batches of two: of
+// 1/8, 3/8 and 5/8 the first two are below 0.75², so that they are 100, 100, 1,000 and 1,000.
+std::vector<std::int64_t> LongestOfBatches(const SampleLengths& lengths, std::int64_t limit,
+                                           std::int64_t batch, std::size_t count);
 
 }  // namespace fourpiles

@@ -140,5 +140,40 @@ TEST(SampleLengths, HaveALongestOfABatch) {
   EXPECT_NEAR(MeanLongest(lengths, 16000, 1'000'000), 16000, 1e-9);
 }
 
+// The shares of at most 200, 900, 2,100 and 5,000 tokens are 0.6, 0.9, 0.98 and 0.995; squared
+// 0.36, 0.81, 0.96 and 0.99. Of ten batches the middles are 0.05, 0.15, … 0.95; the last has the
+// longest.
+TEST(SampleLengths, HaveALongestInEachBatch) {
+  const SampleLengths lengths = Thousand();
+  EXPECT_EQ(LongestOfBatches(lengths, 16000, 1, 10),
+            (std::vector<std::int64_t>{200, 200, 200, 200, 200, 200, 900, 900, 900, 16000}));
+  EXPECT_EQ(LongestOfBatches(lengths, 2048, 2, 10),
+            (std::vector<std::int64_t>{200, 200, 200, 200, 900, 900, 900, 900, 2048, 2048}));
+  EXPECT_EQ(LongestOfBatches(Read("100,3\n1000,1\n").value(), 1000, 2, 4),
+            (std::vector<std::int64_t>{100, 100, 1000, 1000}));
+  EXPECT_EQ(LongestOfBatches(lengths, 16000, 1'000'000, 1), std::vector<std::int64_t>{16000});
+}
+
+// 900 samples of 120,000 + 270,000 tokens are left.
+TEST(SampleLengths, AreDroppedBeyondALimit) {
+  const SampleLengths kept = WithoutLonger(Thousand(), 2048).value();
+  EXPECT_EQ(kept.samples, 900);
+  EXPECT_EQ(kept.tokens, 390'000);
+  EXPECT_EQ(kept.Longest(), 900);
+  EXPECT_EQ(WithoutLonger(Thousand(), 900).value().samples, 900);
+  EXPECT_FALSE(WithoutLonger(Thousand(), 199));
+}
+
+// Of a mean m and a deviation s the median is m ÷ √(1 + (s/m)²) = 2,540.3, and one deviation of the
+// logarithm, √ln(1 + (s/m)²) = 0.6949, above it, where 84.1 % end, 5,089.6.
+TEST(SampleLengths, AreMadeOfAMeanAndADeviation) {
+  const SampleLengths lengths = LogNormalLengths(3234, 2548);
+  EXPECT_EQ(lengths.samples, 1000);
+  EXPECT_NEAR(static_cast<double>(Percentile(lengths, 500)), 2540.3, 5);
+  EXPECT_NEAR(static_cast<double>(Percentile(lengths, 841)), 5089.6, 20);
+  EXPECT_NEAR(MeanLength(lengths, lengths.Longest()), 3234, 10);
+  EXPECT_EQ(LogNormalLengths(1, 1e-6).Longest(), 1);
+}
+
 }  // namespace
 }  // namespace fourpiles

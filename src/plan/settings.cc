@@ -38,6 +38,10 @@ constexpr Setting kSettings[] = {
      "max "
      "or none",
      kStep, kTraining},
+    {"excess-length", "", "KIND",
+     "what becomes of samples of --length-histogram that pass --sequence-length: truncate (the "
+     "default) or drop",
+     kStep, kTraining},
     {"packing", "", "", "samples of --length-histogram follow one another in full sequences", kStep,
      kTraining},
     {"gradient-accumulation", "", "N",

@@ -1,7 +1,6 @@
 #include "plan/surroundings.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -9,6 +8,7 @@
 #include "model/record.h"
 #include "model/record_files.h"
 #include "plan/device.h"
+#include "plan/reserved.h"
 #include "step/allocator_run.h"
 
 namespace fourpiles {
@@ -34,11 +34,6 @@ constexpr std::string_view kKeys[] = {"id",
                                       "source",
                                       "unverified",
                                       "checked"};
-
-// The most that reserved was seen to pass allocated by: 1.26 to 1.35 in fine-tuning with adapters
-// under FSDP, without expandable segments (llama-cookbook), whose batches differ in length; 1.12 to
-// 1.24 in fsdp_qlora; 1.01 in torchtune.
-constexpr double kMostReserved = 1.35;
 
 constexpr const char* kSource = "pytorch c10/cuda/CUDACachingAllocator.cpp, replayed";
 
@@ -78,20 +73,6 @@ std::string FormulaOf(const Surrounding& surrounding, std::int64_t copies) {
     return surrounding.once ? "one for all" : "one for each thread";
   }
   return copies > 1 ? fmt::format("{} × measured", copies) : "measured";
-}
-
-// At the least the blocks that tensors have; the replay, whose every step is alike; at the most
-// what was seen. Where the memory would end, segments that are free go back before.
-Band ReservedBand(const AllocatorRun& run, Bytes memory, bool expandable) {
-  const AllocatorPeaks peaks = ReplayAllocator(run, {.expandable_segments = expandable});
-  const Bytes seen(std::llround(static_cast<double>(peaks.allocated.value()) * kMostReserved));
-  Band band = {peaks.allocated, peaks.reserved, std::max(peaks.reserved, seen)};
-  if (peaks.reserved > memory) {
-    const AllocatorPeaks limited =
-        ReplayAllocator(run, {.expandable_segments = expandable, .memory = memory});
-    band.expected = limited.out_of_memory ? band.expected : limited.reserved;
-  }
-  return band;
 }
 
 Band Beyond(const Band& reserved, Bytes held) {
@@ -196,10 +177,25 @@ Band WithSurroundings(Bytes peak, const Resident& around) {
   return total;
 }
 
+AllocatorRun AllocatorRunOn(const Job& job, const Tape& whole) {
+  std::vector<Bytes> libraries;
+  for (const Surrounding& surrounding : SurroundingRecords()) {
+    if (surrounding.is_allocated && Applies(surrounding, job)) {
+      libraries.insert(libraries.end(), static_cast<std::size_t>(CopiesOf(surrounding, job)),
+                       surrounding.bytes.expected);
+    }
+  }
+  return AllocatorRunOf(whole, libraries, job.training.first_step ? 1 : kStepsUntilNothingChanges);
+}
+
 Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
+  const AllocatorRun run = AllocatorRunOn(job, whole);
+  return SurroundingStorages(job, std::span(&run, 1), peak);
+}
+
+Resident SurroundingStorages(const Job& job, std::span<const AllocatorRun> runs, Bytes peak) {
   const bool has_allocator = !job.training.profile.allocates_once;
   Resident resident;
-  std::vector<Bytes> libraries;
   for (const Surrounding& surrounding : SurroundingRecords()) {
     if (!Applies(surrounding, job) || (surrounding.is_allocated && !has_allocator)) {
       continue;
@@ -212,19 +208,18 @@ Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
                  {.what = surrounding.what,
                   .formula = FormulaOf(surrounding, copies),
                   .source = surrounding.source});
-    if (surrounding.is_allocated) {
-      libraries.insert(libraries.end(), static_cast<std::size_t>(copies),
-                       surrounding.bytes.expected);
-    }
   }
   if (has_allocator) {
-    const int steps = job.training.first_step ? 1 : kStepsUntilNothingChanges;
-    const Band reserved = ReservedBand(AllocatorRunOf(whole, libraries, steps),
-                                       job.device->memory - DriverBand(job).expected,
-                                       job.training.expandable_segments);
+    const Band reserved =
+        ReservedBand(runs, {.expandable_segments = job.training.expandable_segments,
+                            .memory = job.device->memory - DriverBand(job).expected});
     resident.Add({.pile = Pile::kOverhead, .bytes = Beyond(reserved, peak + LibraryBytes(job))},
                  {.what = "reserved by the allocator beyond what is asked for",
-                  .formula = "reserved − peak − workspaces",
+                  .formula = runs.size() == 1
+                                 ? "reserved − peak − workspaces"
+                                 : fmt::format("reserved − peak − workspaces; steps of {} lengths, "
+                                               "the median of {} orders",
+                                               runs.size(), kOrdersOfSteps),
                   .source = kSource});
   }
   return resident;

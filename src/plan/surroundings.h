@@ -13,6 +13,7 @@
 #include "fourpiles/result.h"
 #include "model/names.h"
 #include "plan/job.h"
+#include "step/caching_allocator.h"
 #include "step/play.h"
 
 namespace fourpiles {
@@ -64,8 +65,12 @@ Band ReservedOf(const Job& job, const Band& total);
 // A peak with what is around it.
 Band WithSurroundings(Bytes peak, const Resident& around);
 
-// Of the rank whose tape this is, every layer played for itself, with what it holds at its peak.
-// KnowsSurroundings.
+// What a step asks the allocator for; every layer of the tape is played for itself.
+AllocatorRun AllocatorRunOn(const Job& job, const Tape& whole);
+
+// Of a rank, with what it holds at its peak; its steps are alike, or of several lengths, one run
+// each (reserved.h). KnowsSurroundings.
 Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak);
+Resident SurroundingStorages(const Job& job, std::span<const AllocatorRun> runs, Bytes peak);
 
 }  // namespace fourpiles

@@ -255,7 +255,7 @@ Result<Job> OpenAgain(const Job& job) {
 // were read already: of them the sequence length has what counts.
 std::optional<Job> With(const Job& job, const Job& opened, const SettingChanges& changes) {
   Settings settings = SettingsWith(job, changes);
-  for (const std::string_view name : {"length-histogram", "padding", "packing"}) {
+  for (const std::string_view name : {"length-histogram", "padding", "packing", "excess-length"}) {
     if (const auto found = settings.find(name); found != settings.end()) {
       settings.erase(found);
     }

@@ -12,10 +12,15 @@ namespace {
 
 constexpr std::string_view kFile = "length-histogram";
 constexpr std::array<std::string_view, 3> kPaddings = {"longest", "max", "none"};
+constexpr std::array<std::string_view, 2> kExcesses = {"truncate", "drop"};
+
+// With more of them somewhat more is reserved: with 64 as long as these take together, 7 % at most
+// of the ms-swift runs of docs/RESERVED.md.
+constexpr std::size_t kLengths = 24;
 
 // Settings that only say something of a file of lengths.
 Result<void> RefuseWithoutFile(const SettingReader& reader) {
-  for (const std::string_view name : {"padding", "packing"}) {
+  for (const std::string_view name : {"padding", "packing", "excess-length"}) {
     if (const SetValue* set = reader.Find(name)) {
       return WrongUsage({.where = set->where,
                          .found = "no lengths of samples",
@@ -24,6 +29,18 @@ Result<void> RefuseWithoutFile(const SettingReader& reader) {
     }
   }
   return {};
+}
+
+Result<void> RefuseDroppingAll(const TrainingData& data, const SettingReader& reader) {
+  const std::int64_t shortest = data.lengths.rows.front().length;
+  if (!data.drops_longer || !data.limit || shortest <= *data.limit) {
+    return {};
+  }
+  const SetValue* excess = reader.Find("excess-length");
+  return WrongUsage(
+      {.where = excess->where,
+       .found = fmt::format("drop, and every sample is longer than {} tokens", *data.limit),
+       .expected = fmt::format("expected --sequence-length {} or more", shortest)});
 }
 
 }  // namespace
@@ -60,16 +77,40 @@ Result<std::shared_ptr<const TrainingData>> ReadTrainingData(SettingReader& read
     TRY(const std::size_t kind, reader.Word("padding", kPaddings, 0));
     data->padding = static_cast<Padding>(kind);
   }
+  TRY(const std::size_t excess, reader.Word("excess-length", kExcesses, 0));
+  data->drops_longer = excess == 1;
   TRY(data->limit, reader.OptionalCount("sequence-length", kSizes));
   TRY(data->lengths, ReadSampleLengths(data->file));
+  TRY_VOID(RefuseDroppingAll(*data, reader));
   return data;
+}
+
+SampleLengths KeptSamples(const TrainingData& data) {
+  const std::optional<SampleLengths> kept =
+      data.drops_longer && data.limit ? WithoutLonger(data.lengths, *data.limit) : std::nullopt;
+  return kept.value_or(data.lengths);
+}
+
+std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training) {
+  if (!training.data || FillsLimit(*training.data) || training.first_step) {
+    return {training.sequence_length};
+  }
+  // Ranks that share a sample have each as many tokens of it.
+  const Layout& layout = training.layout;
+  const std::int64_t shares = layout.context * (layout.sequence_parallel ? layout.tensor : 1);
+  std::vector<std::int64_t> lengths = LongestOfBatches(
+      KeptSamples(*training.data), training.sequence_length, training.micro_batch_size, kLengths);
+  for (std::int64_t& length : lengths) {
+    length = std::min((length + shares - 1) / shares * shares, training.sequence_length);
+  }
+  return lengths;
 }
 
 void TakeSequenceLength(Job& job, const TrainingData* data) {
   if (data == nullptr) {
     return;
   }
-  const std::int64_t longest = data->lengths.Longest();
+  const std::int64_t longest = KeptSamples(*data).Longest();
   std::int64_t length = data->limit.value_or(longest);
   std::string where(data->limit ? job.settings.find("sequence-length")->second.where : "");
   if (!data->limit || (!FillsLimit(*data) && longest < length)) {

@@ -1,8 +1,11 @@
 #pragma once
 
-// The settings that tell of the training data: --length-histogram, --padding, --packing.
+// The settings that tell of the training data: --length-histogram, --padding, --packing,
+// --excess-length; and what they make of its micro-batches.
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "plan/setting_reader.h"
 
@@ -15,5 +18,12 @@ Result<std::shared_ptr<const TrainingData>> ReadTrainingData(SettingReader& read
 // Sets the sequence length that the worst batch has: of the longest sample up to the limit that was
 // typed; the limit itself, where samples are filled up to it or packed.
 void TakeSequenceLength(Job& job, const TrainingData* data);
+
+// The samples that are trained on: without those that are dropped.
+SampleLengths KeptSamples(const TrainingData& data);
+
+// The lengths of the job's micro-batches, ascending, each as often as the others: of those of
+// random samples as many as tell what becomes of memory, else the one that all have.
+std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training);
 
 }  // namespace fourpiles

@@ -289,6 +289,15 @@ Result<void> CheckSpread(const Layout& layout, const std::string& spread) {
   return {};
 }
 
+// Of the data no more is known than these two.
+std::shared_ptr<const TrainingData> DataOf(const LengthMoments& lengths, std::int64_t limit,
+                                           bool drops_longer) {
+  return std::make_shared<const TrainingData>(
+      TrainingData{.lengths = LogNormalLengths(lengths.mean, lengths.deviation),
+                   .drops_longer = drops_longer,
+                   .limit = limit});
+}
+
 Result<void> CheckUsable(const Fields& row) {
   TRY(const auto usable, row.OptionalBool("usable"));
   if (usable && !*usable) {
@@ -330,6 +339,7 @@ Result<TrainingRun> TrainingRunOf(const Fields& row) {
   TRY(run.job.model.network,
       NetworkOfRun(row, typed["implementation"], CountUnder(typed, "tensor-parallel")));
   TRY_VOID(SetChunks(typed, run.job.model.network));
+  const bool drops_longer = TakeOr(typed, "@excess", "") == "drop";
   run.job.model.name = RunText(row, "model");
   SetAdapter(typed, notes);
   if (run.metric == "reserved" || run.metric == "smi" || run.metric == "unknown") {
@@ -337,6 +347,9 @@ Result<TrainingRun> TrainingRunOf(const Fields& row) {
   }
   TRY(run.job, ReadJob(std::move(run.job), TypedSettings(typed)));
   TRY_VOID(CheckSpread(run.job.training.layout, spread));
+  if (notes.lengths) {
+    run.job.training.data = DataOf(*notes.lengths, run.job.training.sequence_length, drops_longer);
+  }
   return run;
 }
 

@@ -170,6 +170,14 @@ TEST(RunNotes, ReadsNumbersAndRefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(notes.accumulation, "4");
   EXPECT_EQ(notes.context, Bytes(1343LL << 20));
   EXPECT_EQ(NotesOf("adapter (r=64)").value().rank, "64");
+  const auto lengths = NotesOf("news (3234 +/- 2548 tokens) truncated").value().lengths;
+  ASSERT_TRUE(lengths);
+  EXPECT_EQ(lengths->mean, 3234);
+  EXPECT_EQ(lengths->deviation, 2548);
+  for (const char* const other : {"0 +/- 3 tokens", "5 +/- 3 samples of 7 tokens", "+/- 3 tokens",
+                                  "3234 +/- 99999999999999999999 tokens"}) {
+    EXPECT_FALSE(NotesOf(other).value().lengths) << other;
+  }
   EXPECT_EQ(NotesOf("100 virtual tokens").value().tokens, "100");
   EXPECT_EQ(NotesOf("grad accumulation 128/mb").value().accumulation, "");
   EXPECT_EQ(NotesOf("for r=8").value().rank, "8");

@@ -72,6 +72,12 @@ constexpr Row kRows[] = {
        const bool pads = j.training.data && !j.training.data->is_packed;
        return pads ? Json(Name(j.training.data->padding)) : Json();
      }},
+    {"excess_length",
+     [](const Job& j) {
+       const auto& data = j.training.data;
+       const bool goes_on = data && data->is_packed && !data->drops_longer;
+       return data && !goes_on ? Json(data->drops_longer ? "drop" : "truncate") : Json();
+     }},
     {"packing", [](const Job& j) { return IfTrue(j.training.data && j.training.data->is_packed); }},
     {"gradient_accumulation", [](const Job& j) { return Json(j.training.gradient_accumulation); }},
     {"activations",

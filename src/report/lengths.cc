@@ -24,12 +24,16 @@ std::string VerdictOf(const LengthLimit& row) {
 }
 
 std::string CutWords(const TrainingData& data, const LengthReport& report) {
-  if (report.shares.tokens_cut == 0) {
-    return "No sample is cut.";
+  if (report.shares.samples_cut == 0) {
+    return data.drops_longer ? "No sample is dropped." : "No sample is cut.";
   }
   const std::string samples = Percent(report.shares.samples_cut);
   const std::string tokens = Percent(report.shares.tokens_cut);
   const std::string limit = PrintGrouped(report.sequence_length);
+  if (data.drops_longer) {
+    return fmt::format("{} of them are longer than {} tokens and dropped, with {} of all tokens.",
+                       samples, PrintGrouped(data.limit.value_or(report.sequence_length)), tokens);
+  }
   return data.is_packed
              ? fmt::format(
                    "{} of them are longer than {} tokens, by {} of all tokens, and go on in "

@@ -108,6 +108,8 @@ class Runner {
     }
     AskForResident(false);
     run_.before = std::exchange(events_, {});
+    AskForResident(true);
+    run_.born = std::exchange(events_, {});
     Step();
     run_.step = std::move(events_);
     run_.steps = steps;
@@ -130,7 +132,8 @@ class Runner {
     }
   }
 
-  // The optimizer's states are born as it steps first.
+  // The optimizer's states are born as it steps first. Their numbers stand before those of the
+  // step, so that they are the same beside a step of another length.
   void Step() {
     bool has_states = false;
     for (std::size_t moment = 0; moment < tape_.moments.size(); ++moment) {
@@ -138,7 +141,7 @@ class Runner {
       const Action& action = tape_.actions[Index(tape_.moments[moment].action)];
       const bool steps = action.kind == ActionKind::kStep;
       if (steps && !std::exchange(has_states, true)) {
-        BearStates();
+        run_.born_at = events_.size();
       }
       for (const std::size_t storage : born_.At(moment)) {
         const std::int32_t first = next_;
@@ -147,13 +150,9 @@ class Runner {
       }
     }
     Release(dies_.At(tape_.moments.size()));
-  }
-
-  void BearStates() {
-    std::vector<AllocatorEvent> step = std::exchange(events_, {});
-    AskForResident(true);
-    run_.born = std::exchange(events_, std::move(step));
-    run_.born_at = events_.size();
+    if (!has_states) {
+      run_.born.clear();
+    }
   }
 
   // So many tensors, which together are the storage.

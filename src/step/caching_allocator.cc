@@ -68,6 +68,8 @@ class Allocator {
   explicit Allocator(const AllocatorSettings& settings) : settings_(settings) {}
 
   void Replay(std::span<const AllocatorEvent> events);
+  // What comes before the steps, and the first of them.
+  void Begin(const AllocatorRun& run);
   const AllocatorPeaks& Peaks() const { return peaks_; }
   // How often the device was asked for memory.
   std::int64_t Asked() const { return asked_; }
@@ -303,6 +305,14 @@ void Allocator::Replay(std::span<const AllocatorEvent> events) {
   }
 }
 
+void Allocator::Begin(const AllocatorRun& run) {
+  const std::span<const AllocatorEvent> step = run.step;
+  Replay(run.before);
+  Replay(step.first(run.born_at));
+  Replay(run.born);
+  Replay(step.subspan(run.born_at));
+}
+
 }  // namespace
 
 // round_size.
@@ -318,19 +328,22 @@ Bytes RoundedRequest(Bytes request, std::int64_t power2_divisions) {
 // beginning: those that it took are free again, and merged as before. So will be the next step's.
 AllocatorPeaks ReplayAllocator(const AllocatorRun& run, const AllocatorSettings& settings) {
   Allocator allocator(settings);
-  allocator.Replay(run.before);
-  const std::span<const AllocatorEvent> step = run.step;
+  allocator.Begin(run);
   bool changes = true;
-  for (int number = 0; number < run.steps && changes; ++number) {
+  for (int number = 1; number < run.steps && changes; ++number) {
     const std::int64_t asked = allocator.Asked();
-    if (number == 0) {
-      allocator.Replay(step.first(run.born_at));
-      allocator.Replay(run.born);
-      allocator.Replay(step.subspan(run.born_at));
-    } else {
-      allocator.Replay(step);
-      changes = allocator.Asked() != asked;
-    }
+    allocator.Replay(run.step);
+    changes = allocator.Asked() != asked;
+  }
+  return allocator.Peaks();
+}
+
+AllocatorPeaks ReplayAllocator(std::span<const AllocatorRun* const> steps,
+                               const AllocatorSettings& settings) {
+  Allocator allocator(settings);
+  allocator.Begin(*steps.front());
+  for (const AllocatorRun* const run : steps.subspan(1)) {
+    allocator.Replay(run->step);
   }
   return allocator.Peaks();
 }

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "fourpiles/units.h"
@@ -31,7 +32,7 @@ struct AllocatorEvent {
 };
 
 // Events, and then steps that are alike: each frees all that it asks for. In the first of them
-// something is born that stays, before its event of that number.
+// something is born that stays, before its event of that number; it has numbers of its own.
 struct AllocatorRun {
   std::vector<AllocatorEvent> before = {};
   std::vector<AllocatorEvent> step = {};
@@ -64,5 +65,10 @@ Bytes RoundedRequest(Bytes request, std::int64_t power2_divisions = 0);
 
 // A tensor that is freed must be alive.
 AllocatorPeaks ReplayAllocator(const AllocatorRun& run, const AllocatorSettings& settings = {});
+
+// Steps that differ, one of each run in that order, with the same tensors before them and born in
+// the first.
+AllocatorPeaks ReplayAllocator(std::span<const AllocatorRun* const> steps,
+                               const AllocatorSettings& settings = {});
 
 }  // namespace fourpiles

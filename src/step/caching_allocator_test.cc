@@ -178,6 +178,22 @@ TEST(CachingAllocator, RepeatsStepsUntilNothingChanges) {
   }
 }
 
+// One of each run after the other is the same as all their events in a row.
+TEST(CachingAllocator, PlaysStepsThatDiffer) {
+  const AllocatorRun first = {.before = {New(0, 4 * kMiB)},
+                              .step = {New(2, 12 * kMiB), Free(2)},
+                              .born = {New(1, 8 * kMiB)},
+                              .born_at = 2};
+  AllocatorRun second = first;
+  second.step = {New(2, 30 * kMiB), New(3, 3 * kMiB), Free(2), Free(3)};
+  const AllocatorRun* const steps[] = {&first, &second, &first};
+  const std::vector<AllocatorEvent> spelled = {
+      New(0, 4 * kMiB), New(2, 12 * kMiB), Free(2), New(1, 8 * kMiB),  New(2, 30 * kMiB),
+      New(3, 3 * kMiB), Free(2),           Free(3), New(2, 12 * kMiB), Free(2)};
+  EXPECT_EQ(ReplayAllocator(steps).reserved, Replay(spelled).reserved);
+  EXPECT_EQ(ReplayAllocator(steps).allocated.value(), 45 * kMiB);
+}
+
 // Many tensors of many sizes that live for many lengths: what is reserved holds what is allocated,
 // and when all is free again, each pool holds a tensor of its largest segment.
 TEST(CachingAllocator, HoldsWhatIsAllocated) {
