@@ -17,9 +17,13 @@ bool IsServing(const Budget& budget) {
   return budget.job.kind == JobKind::kServe;
 }
 
+bool ShowsAnother(const Budget& budget) {
+  return !budget.shown_rank.empty() && budget.shown_rank != budget.worst_rank;
+}
+
 std::string DeviceCount(const Budget& budget) {
   if (budget.ranks.size() > 1) {
-    const bool other = !budget.shown_rank.empty() && budget.shown_rank != budget.worst_rank;
+    const bool other = ShowsAnother(budget);
     return fmt::format(", {} of {} devices{}", other ? budget.shown_rank : budget.worst_rank,
                        budget.job.devices, other ? "; the most have " + budget.worst_rank : "");
   }
@@ -88,13 +92,19 @@ std::string ServingWords(const Budget& budget, const BudgetStyle& style) {
   return words;
 }
 
+// The verdict is that of the fullest rank, whichever is shown.
+std::string WhoseVerdict(const Budget& budget) {
+  return ShowsAnother(budget) ? fmt::format(" ({})", budget.worst_rank) : "";
+}
+
 std::string TotalWords(const Budget& budget, const BudgetStyle& style) {
   const Band& total = budget.total;
   const std::string expected = PrintBytes(total.expected, style.unit);
   return total.low == total.high
-             ? fmt::format("In all {}.", expected)
-             : fmt::format("In all {}, between {} and {}.", expected,
-                           PrintBytes(total.low, style.unit), PrintBytes(total.high, style.unit));
+             ? fmt::format("In all {}{}.", expected, WhoseVerdict(budget))
+             : fmt::format("In all {}, between {} and {}{}.", expected,
+                           PrintBytes(total.low, style.unit), PrintBytes(total.high, style.unit),
+                           WhoseVerdict(budget));
 }
 
 // Of a training step that does not fit. What was not decided may be enough.
@@ -306,13 +316,14 @@ std::string VerdictWords(const Budget& budget, const BudgetStyle& style) {
       *budget.headroom < Bytes(0) ? Bytes(0) - *budget.headroom : *budget.headroom, style.unit);
   switch (*budget.verdict) {
     case Fit::kFits:
-      return (budget.shapes_known ? "fits: " : "what is known fits: ") + amount + " to spare";
+      return (budget.shapes_known ? "fits: " : "what is known fits: ") + amount + " to spare" +
+             WhoseVerdict(budget);
     case Fit::kTight:
-      return "tight: " + amount + " to spare if all goes as expected";
+      return "tight: " + amount + " to spare if all goes as expected" + WhoseVerdict(budget);
     case Fit::kDoesNotFit:
       break;
   }
-  return "does not fit: " + amount + " too much";
+  return "does not fit: " + amount + " too much" + WhoseVerdict(budget);
 }
 
 std::vector<std::string> Remarks(const Budget& budget, const BudgetStyle& style) {
