@@ -23,8 +23,8 @@ if(CCACHE)
 endif()
 
 # All packages are found here, because an imported target is known only below the folder that found it.
-set(FOURPILES_PACKAGES fmt tl-expected simdjson nlohmann_json hwy ZLIB Threads)  # what an installed library links
-foreach(package IN LISTS FOURPILES_PACKAGES ITEMS CLI11)
+set(FOURPILES_PACKAGES fmt tl-expected simdjson nlohmann_json ZLIB Threads)  # what an installed library links
+foreach(package IN LISTS FOURPILES_PACKAGES ITEMS CLI11 hwy)
   find_package(${package} REQUIRED)
 endforeach()
 if(FOURPILES_TESTS)
