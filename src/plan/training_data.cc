@@ -14,10 +14,6 @@ constexpr std::string_view kFile = "length-histogram";
 constexpr std::array<std::string_view, 3> kPaddings = {"longest", "max", "none"};
 constexpr std::array<std::string_view, 2> kExcesses = {"truncate", "drop"};
 
-// With more of them somewhat more is reserved: with 64 as long as these take together, 7 % at most
-// of the ms-swift runs of docs/RESERVED.md.
-constexpr std::size_t kLengths = 24;
-
 // Settings that only say something of a file of lengths.
 Result<void> RefuseWithoutFile(const SettingReader& reader) {
   for (const std::string_view name : {"padding", "packing", "excess-length"}) {
@@ -91,7 +87,7 @@ SampleLengths KeptSamples(const TrainingData& data) {
   return kept.value_or(data.lengths);
 }
 
-std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training) {
+std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training, std::size_t count) {
   if (!training.data || FillsLimit(*training.data) || training.first_step) {
     return {training.sequence_length};
   }
@@ -99,10 +95,11 @@ std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training) {
   const Layout& layout = training.layout;
   const std::int64_t shares = layout.context * (layout.sequence_parallel ? layout.tensor : 1);
   std::vector<std::int64_t> lengths = LongestOfBatches(
-      KeptSamples(*training.data), training.sequence_length, training.micro_batch_size, kLengths);
+      KeptSamples(*training.data), training.sequence_length, training.micro_batch_size, count);
   for (std::int64_t& length : lengths) {
     length = std::min((length + shares - 1) / shares * shares, training.sequence_length);
   }
+  lengths.back() = training.sequence_length;
   return lengths;
 }
 

@@ -22,8 +22,8 @@ void TakeSequenceLength(Job& job, const TrainingData* data);
 // The samples that are trained on: without those that are dropped.
 SampleLengths KeptSamples(const TrainingData& data);
 
-// The lengths of the job's micro-batches, ascending, each as often as the others: of those of
-// random samples as many as tell what becomes of memory, else the one that all have.
-std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training);
+// The lengths of the job's micro-batches, ascending, each as often as the others, the last the
+// job's own: `count` of them where samples are random, else the one that all have.
+std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training, std::size_t count);
 
 }  // namespace fourpiles
