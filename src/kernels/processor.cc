@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
 #include <hwy/targets.h>
 
@@ -64,6 +66,12 @@ std::int64_t SupportedTargets() {
 
 void SetSupportedTargetsForTest(std::int64_t targets) {
   for_test.store(targets);
+}
+
+// A check of Highway's own failed, which it has in builds with sanitizers.
+void Abort(const char* file, int line, const char* format, ...) {
+  std::fprintf(stderr, "Highway, %s:%d: %s\n", file, line, format);
+  std::abort();
 }
 
 ChosenTarget& GetChosenTarget() {
