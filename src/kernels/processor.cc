@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 
 #include <hwy/targets.h>
+
+#include "base/check.h"
 
 #if HWY_ARCH_X86
 #include <cpuid.h>
@@ -70,8 +70,7 @@ void SetSupportedTargetsForTest(std::int64_t targets) {
 
 // A check of Highway's own failed, which it has in builds with sanitizers.
 void Abort(const char* file, int line, const char* format, ...) {
-  std::fprintf(stderr, "Highway, %s:%d: %s\n", file, line, format);
-  std::abort();
+  fourpiles::FailCheck(file, line, format);
 }
 
 ChosenTarget& GetChosenTarget() {
