@@ -127,7 +127,8 @@ double PaddingShare(const TrainingJob& training, double mean_longest) {
   }
   const double computed =
       data.padding == Padding::kMax ? static_cast<double>(training.sequence_length) : mean_longest;
-  const double used = MeanLength(KeptSamples(data), training.sequence_length);
+  const double used =
+      MeanLength(KeptSamples(data, training.sequence_length), training.sequence_length);
   return std::max(0.0, 1 - used / computed);  // not below for a last digit
 }
 
@@ -148,8 +149,8 @@ Result<LengthReport> ReportLengths(const Job& job) {
     report.percentiles.push_back({.percent = std::string(percentile.percent),
                                   .length = Percentile(lengths, percentile.thousandths)});
   }
-  report.mean_longest =
-      MeanLongest(KeptSamples(*training.data), training.sequence_length, training.micro_batch_size);
+  report.mean_longest = MeanLongest(KeptSamples(*training.data, training.sequence_length),
+                                    training.sequence_length, training.micro_batch_size);
   report.padding_share = PaddingShare(training, report.mean_longest);
   report.limits = LimitsOf(job, report.percentiles);
   if (job.device) {

@@ -81,9 +81,9 @@ Result<std::shared_ptr<const TrainingData>> ReadTrainingData(SettingReader& read
   return data;
 }
 
-SampleLengths KeptSamples(const TrainingData& data) {
+SampleLengths KeptSamples(const TrainingData& data, std::int64_t limit) {
   const std::optional<SampleLengths> kept =
-      data.drops_longer && data.limit ? WithoutLonger(data.lengths, *data.limit) : std::nullopt;
+      data.drops_longer ? WithoutLonger(data.lengths, limit) : std::nullopt;
   return kept.value_or(data.lengths);
 }
 
@@ -94,8 +94,9 @@ std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training, std::si
   // Ranks that share a sample have each as many tokens of it.
   const Layout& layout = training.layout;
   const std::int64_t shares = layout.context * (layout.sequence_parallel ? layout.tensor : 1);
-  std::vector<std::int64_t> lengths = LongestOfBatches(
-      KeptSamples(*training.data), training.sequence_length, training.micro_batch_size, count);
+  std::vector<std::int64_t> lengths =
+      LongestOfBatches(KeptSamples(*training.data, training.sequence_length),
+                       training.sequence_length, training.micro_batch_size, count);
   for (std::int64_t& length : lengths) {
     length = std::min((length + shares - 1) / shares * shares, training.sequence_length);
   }
@@ -107,7 +108,8 @@ void TakeSequenceLength(Job& job, const TrainingData* data) {
   if (data == nullptr) {
     return;
   }
-  const std::int64_t longest = KeptSamples(*data).Longest();
+  std::int64_t longest = data->lengths.Longest();
+  longest = KeptSamples(*data, data->limit.value_or(longest)).Longest();
   std::int64_t length = data->limit.value_or(longest);
   std::string where(data->limit ? job.settings.find("sequence-length")->second.where : "");
   if (!data->limit || (!FillsLimit(*data) && longest < length)) {

@@ -19,8 +19,9 @@ Result<std::shared_ptr<const TrainingData>> ReadTrainingData(SettingReader& read
 // typed; the limit itself, where samples are filled up to it or packed.
 void TakeSequenceLength(Job& job, const TrainingData* data);
 
-// The samples that are trained on: without those that are dropped.
-SampleLengths KeptSamples(const TrainingData& data);
+// The samples that are trained on where they end at `limit`: without those that are dropped, unless
+// that is all of them.
+SampleLengths KeptSamples(const TrainingData& data, std::int64_t limit);
 
 // The lengths of the job's micro-batches, ascending, each as often as the others, the last the
 // job's own: `count` of them where samples are random, else the one that all have.
