@@ -300,7 +300,8 @@ Result<LayoutMemory::Played> LayoutMemory::PlayedOf(const TrainingJob& training,
   kept.resize(network_.blocks.size());
   LearnKept(kept, tape, network_);
   const Played played = {.peak = fourpiles::PeakOf(tape, Place::kDevice).bytes,
-                         .step = fourpiles::PeakOf(tape, Place::kDevice, ActionKind::kStep).bytes};
+                         .step = fourpiles::PeakOf(tape, Place::kDevice, ActionKind::kStep).bytes,
+                         .streams = PeaksOfStreams(tape)};
   return played_.emplace(std::move(key), played).first->second;
 }
 
@@ -310,13 +311,13 @@ Result<LayoutMemory::Fullest> LayoutMemory::PeakOf(const TrainingJob& training, 
   for (const std::int64_t number : KindsOf(training.layout, training.recompute.every)) {
     TRY(const Bytes resident, ResidentOfStage(training, number));
     if (const Bytes least = resident + KeptAtLeast(training, number); least > hopeless) {
-      return Fullest{least, number};
+      return Fullest{least, number, least};
     }
     TRY(const Standing standing, StandingOf(training, number));
     TRY(const Played played, PlayedOf(training, number));
     const Bytes peak = resident + std::max(played.peak, played.step + standing.temporaries);
     if (peak > fullest.peak) {
-      fullest = {peak, number};
+      fullest = {peak, number, resident + played.streams};
     }
     if (fullest.peak > limit) {
       break;

@@ -34,6 +34,7 @@ class LayoutMemory {
   struct Fullest {
     Bytes peak = Bytes(0);
     std::int64_t stage = 0;
+    Bytes streams = Bytes(0);  // what its streams hold at the peak of each
   };
   Result<Fullest> PeakOf(const TrainingJob& training, Bytes limit, Bytes hopeless);
 
@@ -58,6 +59,7 @@ class LayoutMemory {
   struct Played {
     Bytes peak = Bytes(0);
     Bytes step = Bytes(0);
+    Bytes streams = Bytes(0);  // PeaksOfStreams
   };
 
   const Network& CutOf(const Layout& layout);

@@ -62,6 +62,30 @@ TEST(Layouts, ATiedOutputLayerStandsInTheFirstAndTheLastStage) {
   EXPECT_EQ(Everywhere(budget, Pile::kWeights), std::int64_t{2} * (1'235'814'400 + 128'256 * 2048));
 }
 
+// One layer that stands for others alike, and one pass for others that wait, have the peak of a
+// play of each for itself: gradients of several passes are one sum, and those of the last layer are
+// on their way while the one before runs backward.
+TEST(Layouts, OneThatStandsForManyHasThePeakOfEach) {
+  const std::pair<const char*, Typed> jobs[] = {
+      {"mixtral-8x7b", {{"devices", "16"}, {"fsdp", "full"}}},
+      {"mixtral-8x7b", {{"devices", "16"}, {"fsdp", "full"}, {"recompute", "full"}}},
+      {"mixtral-8x7b", {{"devices", "16"}, {"fsdp", "full"}, {"pipeline-parallel", "4"}}},
+      {"llama-3.1-8b", {{"devices", "64"}, {"fsdp", "full"}, {"pipeline-parallel", "8"}}},
+      {"llama-3.1-8b", {{"devices", "16"}, {"zero", "3"}, {"gradient-accumulation", "4"}}},
+      {"llama-3.1-8b", {{"devices", "16"}, {"fsdp", "full"}, {"implementation", "torchtitan"}}}};
+  for (const auto& [model, typed] : jobs) {
+    const Job job = MakeJob(JobKind::kTrain, model, TypedSettings(typed)).value();
+    const std::vector<Part> parts = SplitTraining(job).value();
+    for (const Part& part : parts) {
+      const Part each = PartOfRank(job, part.rank, LayersPlayed::kEach).value();
+      const auto peak = [&](const Part& played) {
+        return PeakOf(Play(played, job.training.profile).value(), Place::kDevice).bytes;
+      };
+      EXPECT_EQ(peak(part), peak(each)) << model << ", " << part.rank;
+    }
+  }
+}
+
 TEST(Layouts, ShardsOfDataParallelRanksComeToTheWholeAndAtMostAnElementEach) {
   for (const Typed& shards : {Typed{{"zero", "3"}}, Typed{{"fsdp", "full"}}}) {
     std::int64_t before = kParameters * 2;

@@ -29,15 +29,13 @@ void Shuffle(Steps& steps, std::mt19937_64& random) {
 
 // Reserved at most; without a limit where the memory is too small for what is alive.
 template <class Run>
-AllocatorPeaks PeaksOf(const Run& run, const AllocatorSettings& settings) {
-  AllocatorSettings unlimited = settings;
-  unlimited.memory.reset();
-  const AllocatorPeaks peaks = ReplayAllocator(run, unlimited);
-  if (!settings.memory || peaks.reserved <= *settings.memory) {
+AllocatorPeaks PeaksOf(const Run& run, AllocatorSettings settings) {
+  const AllocatorPeaks peaks = ReplayAllocator(run, settings);
+  if (!peaks.out_of_memory) {
     return peaks;
   }
-  const AllocatorPeaks limited = ReplayAllocator(run, settings);
-  return limited.out_of_memory ? peaks : limited;
+  settings.memory.reset();
+  return ReplayAllocator(run, settings);
 }
 
 AllocatorPeaks MedianOfOrders(std::span<const AllocatorRun> runs,

@@ -32,6 +32,7 @@ struct Candidate {
   StepTime time = {};
   double seconds_per_sample = 0;
   Bytes at_least = Bytes(0);
+  Bytes around = Bytes(0);  // the least that is around its tensors
 };
 
 // Settings that ask for something else than a steady training step of one layout.
@@ -128,7 +129,6 @@ class Search {
     answer_.reading.machine.per_node = job.training.layout.per_host;
     step_bytes_ = StepBytes(job.training, job.model.network);
     model_flops_ = ModelFlops(job.model.network, 1, job.training.sequence_length);
-    around_ = LibraryBytes(job) + DriverBand(job).expected;
     return {};
   }
 
@@ -176,8 +176,9 @@ class Search {
     TrainingJob& training = size.job.training;
     Choose(training, choice);
     Candidate candidate = {.choice = choice, .size = number};
+    candidate.around = LibraryBytes(size.job) + DriverBand(size.job).expected;
     const Result<Bytes> least = size.memory->AtLeast(training);
-    if (!least || *least + around_ > answer_.job.device->memory) {
+    if (!least || *least + candidate.around > answer_.job.device->memory) {
       ++answer_.counts.state_too_large;
       candidate.at_least = least.value_or(Bytes(std::numeric_limits<std::int64_t>::max() / 2));
       excluded_.push_back(candidate);
@@ -223,25 +224,32 @@ class Search {
   // Than every faster one that fits, to be worth its time.
   Bytes Least() const { return Bytes(answer_.job.device->memory.value() / kLeastSaving); }
   bool SavesEnough(Bytes total) const { return total + Least() <= smallest_; }
+  bool TakesAny() const { return others_ < request_.others; }
+  bool IsWorse(Bytes total) const { return !TakesAny() && !SavesEnough(total); }
 
   // From the fastest on: what is not smaller than a faster one is of no use.
   Result<void> Take(const Candidate& candidate) {
     const Bytes memory = answer_.job.device->memory;
-    const bool any = others_ < request_.others;
-    const auto is_worse = [&](Bytes total) { return !any && !SavesEnough(total); };
-    if (is_worse(candidate.at_least + around_)) {
+    const Bytes around = candidate.around;
+    if (IsWorse(candidate.at_least + around)) {
       ++answer_.counts.worse;
       return {};
     }
     TensorSize& size = sizes_[candidate.size];
     Choose(size.job.training, candidate.choice);
-    const Bytes limit = (any ? memory : std::min(memory, smallest_ - Least())) - around_;
-    const auto fullest = size.memory->PeakOf(size.job.training, limit, memory - around_);
-    if (!fullest || fullest->peak + around_ > memory) {
+    const Bytes limit = (TakesAny() ? memory : std::min(memory, smallest_ - Least())) - around;
+    const auto fullest = size.memory->PeakOf(size.job.training, limit, memory - around);
+    if (!fullest || fullest->peak + around > memory) {
       ++answer_.counts.too_large;
       return {};
     }
-    if (is_worse(fullest->peak + around_)) {
+    if (IsWorse(fullest->peak + around)) {
+      ++answer_.counts.worse;
+      return {};
+    }
+    // Free segments that another stream has do not serve, until the memory ends.
+    const Bytes reserved = fullest->streams + around;
+    if (KnowsSurroundings(size.job) && reserved <= memory && IsWorse(reserved)) {
       ++answer_.counts.worse;
       return {};
     }
@@ -250,13 +258,17 @@ class Search {
 
   Result<void> AddPlan(const Candidate& candidate, const LayoutMemory::Fullest& fullest) {
     TRY(LayoutPlan plan, PlanOf(candidate, fullest));
+    if (IsWorse(plan.total.expected)) {
+      ++answer_.counts.worse;
+      return {};
+    }
     if (plan.verdict == Fit::kDoesNotFit) {
       ++answer_.counts.too_large;
       return {};
     }
     plan.on_front = SavesEnough(plan.total.expected);
     ++answer_.counts.fit;
-    if (plan.on_front || others_ < request_.others) {
+    if (plan.on_front || TakesAny()) {
       others_ += plan.on_front ? 0 : 1;
       smallest_ = plan.on_front ? plan.total.expected : smallest_;
       answer_.plans.push_back(std::move(plan));
@@ -282,16 +294,23 @@ class Search {
     return plan;
   }
 
-  static Result<Band> TotalOf(const Job& job, const LayoutMemory::Fullest& fullest,
-                              LayoutMemory& memory) {
+  // Where it is too much to be on the front, and others are not asked for, not how much more.
+  Result<Band> TotalOf(const Job& job, const LayoutMemory::Fullest& fullest, LayoutMemory& memory) {
     if (!KnowsSurroundings(job)) {
       return Exactly(fullest.peak);
+    }
+    if (job.training.data) {  // steps may differ in length
+      TRY(const Budget budget, PlayedBudget(job));
+      return budget.total;
     }
     TRY(const Part part,
         PartOfStage(job.training, memory.StageOf(job.training.layout, fullest.stage),
                     LayersPlayed::kEach));
     TRY(const Tape whole, Play(part, job.training.profile));
-    return WithSurroundings(fullest.peak, SurroundingStorages(job, whole, fullest.peak));
+    const AllocatorRun run = AllocatorRunOn(job, whole);
+    const auto enough = TakesAny() ? std::nullopt : std::optional(smallest_ - Least());
+    return WithSurroundings(fullest.peak,
+                            SurroundingStorages(job, std::span(&run, 1), fullest.peak, enough));
   }
 
   // Of two that take as long, the smaller may have come second.
@@ -373,8 +392,7 @@ class Search {
   PlanAnswer answer_ = {};
   std::int64_t others_ = 0;
   double step_bytes_ = 0;
-  double model_flops_ = 0;   // of a sample
-  Bytes around_ = Bytes(0);  // the least that is around the tensors
+  double model_flops_ = 0;                                                // of a sample
   Bytes smallest_ = Bytes(std::numeric_limits<std::int64_t>::max() / 2);  // total of those that fit
 };
 

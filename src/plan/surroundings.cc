@@ -188,12 +188,8 @@ AllocatorRun AllocatorRunOn(const Job& job, const Tape& whole) {
   return AllocatorRunOf(whole, libraries, job.training.first_step ? 1 : kStepsUntilNothingChanges);
 }
 
-Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak) {
-  const AllocatorRun run = AllocatorRunOn(job, whole);
-  return SurroundingStorages(job, std::span(&run, 1), peak);
-}
-
-Resident SurroundingStorages(const Job& job, std::span<const AllocatorRun> runs, Bytes peak) {
+Resident SurroundingStorages(const Job& job, std::span<const AllocatorRun> runs, Bytes peak,
+                             std::optional<Bytes> enough) {
   const bool has_allocator = !job.training.profile.allocates_once;
   Resident resident;
   for (const Surrounding& surrounding : SurroundingRecords()) {
@@ -210,9 +206,13 @@ Resident SurroundingStorages(const Job& job, std::span<const AllocatorRun> runs,
                   .source = surrounding.source});
   }
   if (has_allocator) {
-    const Band reserved =
-        ReservedBand(runs, {.expandable_segments = job.training.expandable_segments,
-                            .memory = job.device->memory - DriverBand(job).expected});
+    const Bytes driver = DriverBand(job).expected;
+    AllocatorSettings settings = {.expandable_segments = job.training.expandable_segments,
+                                  .memory = job.device->memory - driver};
+    if (enough) {
+      settings.enough = *enough - driver;
+    }
+    const Band reserved = ReservedBand(runs, settings);
     resident.Add({.pile = Pile::kOverhead, .bytes = Beyond(reserved, peak + LibraryBytes(job))},
                  {.what = "reserved by the allocator beyond what is asked for",
                   .formula = runs.size() == 1

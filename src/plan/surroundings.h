@@ -4,6 +4,7 @@
 // what libraries work in, and what PyTorch's allocator has in pieces. Storages without elements.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,8 +70,9 @@ Band WithSurroundings(Bytes peak, const Resident& around);
 AllocatorRun AllocatorRunOn(const Job& job, const Tape& whole);
 
 // Of a rank, with what it holds at its peak; its steps are alike, or of several lengths, one run
-// each (reserved.h). KnowsSurroundings.
-Resident SurroundingStorages(const Job& job, const Tape& whole, Bytes peak);
-Resident SurroundingStorages(const Job& job, std::span<const AllocatorRun> runs, Bytes peak);
+// each (reserved.h). Where all together take more than `enough`, it is not told how much more.
+// KnowsSurroundings.
+Resident SurroundingStorages(const Job& job, std::span<const AllocatorRun> runs, Bytes peak,
+                             std::optional<Bytes> enough = {});
 
 }  // namespace fourpiles

@@ -223,6 +223,7 @@ void Autograd::Finish(Leaf& leaf, Edge& edge) {
   }
   edge.has_gradient = false;
   Tensor gradient = std::move(edge.gradient);
+  memory_.At(gradient.storage).copies /= passes_;
   if (leaf.use == GradientUse::kBorn) {
     memory_.Assign(gradient.storage, Pile::kGradients);
     leaf.gradient = std::move(gradient);

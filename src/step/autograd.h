@@ -80,6 +80,9 @@ class Autograd {
   std::int32_t NewLeaf(GradientUse use);
   // So many passes wait while one runs: the gradients of each are complete for themselves.
   void SetWaiting(std::size_t passes) { pass_ = passes; }
+  // What runs backward stands for so many passes, one after the other, whose gradients of parameters
+  // add up to one.
+  void SetPasses(std::int64_t passes) { passes_ = passes; }
   // The gradient that a parameter collected, if there is one; it has none from now on.
   Tensor TakeCollected(std::int32_t edge);
 
@@ -149,6 +152,7 @@ class Autograd {
   bool sums_in_place_;
   bool recording_ = true;
   std::size_t pass_ = 0;
+  std::int64_t passes_ = 1;
   std::vector<Edge> edges_ = {};
   std::vector<Leaf> leaves_ = {};
   std::vector<Node> nodes_ = {};

@@ -73,6 +73,7 @@ class Allocator {
   const AllocatorPeaks& Peaks() const { return peaks_; }
   // How often the device was asked for memory.
   std::int64_t Asked() const { return asked_; }
+  bool HasEnough() const { return settings_.enough && peaks_.reserved > *settings_.enough; }
 
  private:
   // What a tensor has; an empty one has no block.
@@ -297,6 +298,9 @@ void Allocator::Free(std::int32_t tensor) {
 
 void Allocator::Replay(std::span<const AllocatorEvent> events) {
   for (const AllocatorEvent& event : events) {
+    if (HasEnough()) {
+      return;
+    }
     if (event.bytes) {
       Allocate(event);
     } else {

@@ -50,6 +50,8 @@ struct AllocatorSettings {
   // What the device can give; not set: anything. Segments that are wholly free go back to it before
   // the memory ends (not the pages of expandable ones).
   std::optional<Bytes> memory = {};
+  // Where more than this is reserved, nobody asks how much: the replay ends there.
+  std::optional<Bytes> enough = {};
 };
 
 struct AllocatorPeaks {

@@ -297,6 +297,7 @@ void Player::BeginBackward(std::int32_t number) {
 
 void Player::Backward(std::int32_t number) {
   BeginBackward(number);
+  graph_.SetPasses(part_.schedule[Index(number)].micro_batches);
   const Passed passed = passed_.back();
   passed_.pop_back();
   graph_.Backward(passed.first_node, number, [this](std::int32_t region, Tensor gradient) {

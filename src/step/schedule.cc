@@ -5,15 +5,20 @@
 namespace fourpiles {
 namespace {
 
-// Layers alike that have actions of their own: the first two and the last.
+// Layers alike that have actions of their own: the first two and the last, or the last two where
+// the gradients of one are on their way while the one before runs backward.
 constexpr std::int64_t kFirst = 2;
-constexpr std::int64_t kLast = 1;
+std::int64_t LastAlone(const ScheduleStyle& style) {
+  return style.gather.gathers ? 2 : 1;
+}
 
-void AddLayers(std::vector<Action>& actions, const Block& block, Action action, bool every_layer) {
-  const bool folded = !every_layer && block.repeat > kFirst + kLast + 1;
+void AddLayers(std::vector<Action>& actions, const Block& block, Action action,
+               const ScheduleStyle& style) {
+  const std::int64_t alone = kFirst + LastAlone(style);
+  const bool folded = !style.every_layer && block.repeat > alone + 1;
   for (std::int64_t layer = 0; layer < block.repeat; layer += action.layers) {
     action.layer = layer;
-    action.layers = folded && layer == kFirst ? block.repeat - kFirst - kLast : 1;
+    action.layers = folded && layer == kFirst ? block.repeat - alone : 1;
     actions.push_back(action);
   }
 }
@@ -115,7 +120,7 @@ class Scheduler {
                 {.block = static_cast<std::int64_t>(block),
                  .micro_batch = passes.number,
                  .micro_batches = passes.count},
-                style_.every_layer);
+                style_);
     }
     return layers;
   }

@@ -57,7 +57,8 @@ struct Chunk {
 
 struct ScheduleStyle {
   std::int64_t micro_batches = 1;
-  // Of more than four layers alike one action stands for all but the first two and the last.
+  // Of more than four layers alike one action stands for all but the first two and the last, or the
+  // last two where gradients are sent.
   // From one layer to the next memory grows or falls by the same amount, so the largest sum is in a
   // layer that has an action of its own. True: every layer has one.
   bool every_layer = false;

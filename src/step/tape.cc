@@ -39,13 +39,18 @@ std::string_view Name(ActionKind kind) {
   return "serving";
 }
 
-// The sums of live storages moment by moment, and the largest of those that `counts`.
-template <class Counts>
-Peak Largest(const Tape& tape, Place place, Counts counts) {
+bool IsAt(const Storage& storage, Place place) {
+  return storage.place == place && storage.pile != Pile::kOverhead;
+}
+
+// The sums of the live storages that are `meant` moment by moment, and the largest of those that
+// `counts`.
+template <class Meant, class Counts>
+Peak Largest(const Tape& tape, Meant meant, Counts counts) {
   const auto moments = std::ssize(tape.moments);
   std::vector<std::int64_t> changes(Index(moments) + 1);
   for (const Storage& storage : tape.storages) {
-    if (storage.place == place && storage.pile != Pile::kOverhead && storage.born < moments) {
+    if (meant(storage) && storage.born < moments) {
       const std::int64_t bytes = ExpectedBytes(storage).value();
       changes[Index(storage.born)] += bytes;
       changes[Index(std::min(storage.dies, moments))] -= bytes;
@@ -85,15 +90,31 @@ bool StandsForSeveral(const Tape& tape, Moment moment) {
 }
 
 Peak PeakOf(const Tape& tape, Place place) {
-  return Largest(tape, place, [&](Moment moment) { return !StandsForSeveral(tape, moment); });
+  return Largest(
+      tape, [&](const Storage& storage) { return IsAt(storage, place); },
+      [&](Moment moment) { return !StandsForSeveral(tape, moment); });
+}
+
+Bytes PeaksOfStreams(const Tape& tape) {
+  Bytes sum(0);
+  for (std::size_t stream = 0; stream < kStreams; ++stream) {
+    const auto is_of = [&](const Storage& storage) {
+      return IsAt(storage, Place::kDevice) && static_cast<std::size_t>(storage.stream) == stream;
+    };
+    sum +=
+        Largest(tape, is_of, [&](Moment moment) { return !StandsForSeveral(tape, moment); }).bytes;
+  }
+  return sum;
 }
 
 Peak PeakOf(const Tape& tape, Place place, ActionKind kind) {
-  return Largest(tape, place, [&](Moment moment) {
-    const ActionKind other = ActionOf(tape, moment).kind;
-    const bool replayed = kind == ActionKind::kBackward && other == ActionKind::kRecompute;
-    return (other == kind || replayed) && !StandsForSeveral(tape, moment);
-  });
+  return Largest(
+      tape, [&](const Storage& storage) { return IsAt(storage, place); },
+      [&](Moment moment) {
+        const ActionKind other = ActionOf(tape, moment).kind;
+        const bool replayed = kind == ActionKind::kBackward && other == ActionKind::kRecompute;
+        return (other == kind || replayed) && !StandsForSeveral(tape, moment);
+      });
 }
 
 std::map<Pile, Bytes> PilesAt(const Tape& tape, Place place, Moment moment) {

@@ -51,6 +51,10 @@ struct Peak {
 };
 Peak PeakOf(const Tape& tape, Place place);
 
+// Of each stream of the device by itself, what it holds at its peak, added up: an allocator whose
+// streams share nothing has reserved no less.
+Bytes PeaksOfStreams(const Tape& tape);
+
 // The same over the actions of one kind; running forward again belongs to the backward pass.
 Peak PeakOf(const Tape& tape, Place place, ActionKind kind);
 
