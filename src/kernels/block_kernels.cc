@@ -176,20 +176,24 @@ HWY_INLINE void FindNvFp4Scales(const std::int32_t* largest, std::size_t blocks,
   }
 }
 
-// How many of the seven bounds a magnitude reaches.
-HWY_INLINE CodeVector CountReached(FloatVector magnitude, const float* bounds) {
+// How many of the seven bounds of a scale a magnitude reaches.
+HWY_INLINE CodeVector CountReached(FloatVector magnitude, const NvFp4Plan& plan,
+                                   std::size_t scale) {
   const Codes32 d;
   const Floats df;
-  if constexpr (kLanes >= 8) {  // the bounds fit a vector: halve the field three times
-    const FloatVector table = hn::LoadU(df, bounds);
-    const auto reach = [&](CodeVector code, std::int32_t step) {
-      const CodeVector next = hn::Or(code, hn::Set(d, step));
-      const FloatVector bound = hn::TableLookupLanes(table, hn::IndicesFromVec(df, next));
-      return hn::IfThenElse(hn::RebindMask(d, hn::Ge(magnitude, bound)), next, code);
-    };
-    const auto upper_half = hn::Ge(magnitude, hn::Set(df, bounds[4]));
-    const CodeVector four = hn::IfThenElseZero(hn::RebindMask(d, upper_half), hn::Set(d, 4));
-    return reach(reach(four, 2), 1);
+  const float* const bounds = plan.code_from[scale];
+  if constexpr (kLanes >= 8) {  // the bounds fit a vector: a product tells which one decides
+    // By twice the element, rounded: the code from which on that may be.
+    alignas(16) static constexpr std::uint8_t kCode[16] = {1, 2, 3, 4, 5, 5, 6, 6,
+                                                           7, 7, 7, 7, 7, 7, 7, 7};
+    const hn::Repartition<std::uint8_t, Codes32> bytes;
+    const FloatVector twice = hn::Mul(magnitude, hn::Set(df, plan.twice_element[scale]));
+    const CodeVector place = hn::And(NearestAt<0>(hn::Min(twice, hn::Set(df, 15))), hn::Set(d, 15));
+    const CodeVector code = hn::BitCast(
+        d, hn::TableLookupBytes(hn::LoadDup128(bytes, kCode), hn::BitCast(bytes, place)));
+    const FloatVector bound =
+        hn::TableLookupLanes(hn::LoadU(df, bounds), hn::IndicesFromVec(df, code));
+    return hn::Add(code, hn::VecFromMask(d, hn::RebindMask(d, hn::Lt(magnitude, bound))));
   } else {
     CodeVector code = hn::Zero(d);
     for (std::size_t c = 1; c < 8; ++c) {
@@ -219,11 +223,11 @@ void EncodeNvFp4Blocks(const NvFp4Task& task, const NvFp4Plan& plan) {
       continue;
     }
     scale_codes[b] = static_cast<std::byte>(scales[b]);
-    const float* const bounds = plan.code_from[scales[b]];
+    const auto scale = static_cast<std::size_t>(scales[b]);
     for (std::size_t i = 0; i < kNvFp4Block; i += kLanes) {
       const FloatVector value = hn::LoadU(df, values + i);
       const CodeVector sign = ShiftDown(hn::BitCast(d, value), 28);
-      const CodeVector code = CountReached(hn::Abs(value), bounds);
+      const CodeVector code = CountReached(hn::Abs(value), plan, scale);
       StoreBytes(hn::OrAnd(code, sign, hn::Set(d, 8)), codes + i);
     }
   }

@@ -135,15 +135,6 @@ HWY_INLINE void ForPlain(const char* type, const GgmlTask& shared_task, const Sc
   }
 }
 
-// Whole numbers of few bits, from bit kBit on, in two's complement: the addition of a number whose
-// last place is 2^-kBit moves them there. What is above them is no part of the result. (ConvertTo
-// would look for numbers too large, which takes longer than the conversion.)
-template <int kBit>
-HWY_INLINE CodeVector WholeAt(FloatVector whole) {
-  const FloatVector anchor = hn::Set(Floats(), 1.5F * static_cast<float>(1 << (23 - kBit)));
-  return hn::BitCast(Codes32(), hn::Add(whole, anchor));
-}
-
 void EncodeSomeQ80(const GgmlTask& task) {
   const Floats df;
   Scales scales;
@@ -158,7 +149,7 @@ void EncodeSomeQ80(const GgmlTask& task) {
              for (std::size_t i = 0; i < kBlock; i += kLanes) {
                const FloatVector code = hn::Mul(hn::LoadU(df, values + i), inverse);
                const FloatVector moved = hn::Add(code, hn::CopySign(below_half, code));
-               StoreBytes(WholeAt<0>(hn::Trunc(moved)), to + i);
+               StoreBytes(NearestAt<0>(hn::Trunc(moved)), to + i);
              }
            });
 }
@@ -175,8 +166,8 @@ void EncodeSomeQ40(const GgmlTask& task) {
   ForPlain("q4_0", task, scales, kQ40Bytes,
            [&](const float* values, FloatVector inverse, std::byte* to) {
              for (std::size_t i = 0; i < kBlock / 2; i += kLanes) {
-               const CodeVector low = WholeAt<0>(code_of(values + i, inverse));
-               const CodeVector high = WholeAt<4>(code_of(values + kBlock / 2 + i, inverse));
+               const CodeVector low = NearestAt<0>(code_of(values + i, inverse));
+               const CodeVector high = NearestAt<4>(code_of(values + kBlock / 2 + i, inverse));
                StoreBytes(hn::Or(low, high), to + i);
              }
            });
