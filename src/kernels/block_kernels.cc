@@ -164,8 +164,7 @@ HWY_INLINE void FindNvFp4Scales(const std::int32_t* largest, std::size_t blocks,
   const CodeVector places = hn::Set(d, 4);
   for (std::size_t b = 0; b < blocks; b += kLanes) {
     const FloatVector magnitude = hn::BitCast(df, hn::Load(d, largest + b));
-    const CodeVector about =
-        hn::BitCast(d, hn::Mul(magnitude, hn::Set(df, plan.scale_estimate)));
+    const CodeVector about = hn::BitCast(d, hn::Mul(magnitude, hn::Set(df, plan.scale_estimate)));
     CodeVector code = code_of(hn::Max(hn::Sub(about, places), hn::Zero(d)));
     const CodeVector most = code_of(hn::Add(about, places));
     if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Eq(code, most)))) {
@@ -183,14 +182,15 @@ HWY_INLINE CodeVector CountReached(FloatVector magnitude, const NvFp4Plan& plan,
   const Floats df;
   const float* const bounds = plan.code_from[scale];
   if constexpr (kLanes >= 8) {  // the bounds fit a vector: a product tells which one decides
-    // By twice the element, rounded: the code from which on that may be.
+    // By twice the element, rounded: the code that its bound decides, or the one below. Of 4, which
+    // is 2, the 5th; of 5, which is from 2.25 to 2.75, too: its bound is 2.5.
     alignas(16) static constexpr std::uint8_t kCode[16] = {1, 2, 3, 4, 5, 5, 6, 6,
                                                            7, 7, 7, 7, 7, 7, 7, 7};
     const hn::Repartition<std::uint8_t, Codes32> bytes;
     const FloatVector twice = hn::Mul(magnitude, hn::Set(df, plan.twice_element[scale]));
     const CodeVector place = hn::And(NearestAt<0>(hn::Min(twice, hn::Set(df, 15))), hn::Set(d, 15));
-    const CodeVector code = hn::BitCast(
-        d, hn::TableLookupBytes(hn::LoadDup128(bytes, kCode), hn::BitCast(bytes, place)));
+    const auto codes = hn::LoadDup128(bytes, kCode);
+    const CodeVector code = hn::BitCast(d, hn::TableLookupBytes(codes, hn::BitCast(bytes, place)));
     const FloatVector bound =
         hn::TableLookupLanes(hn::LoadU(df, bounds), hn::IndicesFromVec(df, code));
     return hn::Add(code, hn::VecFromMask(d, hn::RebindMask(d, hn::Lt(magnitude, bound))));

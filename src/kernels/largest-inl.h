@@ -107,9 +107,8 @@ HWY_INLINE void StoreLargestMagnitudes(const Blocks& blocks, std::int32_t* to) {
 HWY_INLINE void StoreLargestOfSigns(const Blocks& blocks, std::int32_t* positive,
                                     std::int32_t* negative) {
   const CodeVector sign = hn::Set(Codes32(), ~kMagnitudeMask);
-  StoreLargestOfBlocks(blocks, positive, [](CodeVector bits, CodeVector largest) {
-    return hn::Max(largest, bits);
-  });
+  StoreLargestOfBlocks(blocks, positive,
+                       [](CodeVector bits, CodeVector largest) { return hn::Max(largest, bits); });
   StoreLargestOfBlocks(blocks, negative, [sign](CodeVector bits, CodeVector largest) {
     return hn::Max(largest, hn::Xor(bits, sign));
   });
