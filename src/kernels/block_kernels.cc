@@ -188,9 +188,9 @@ HWY_INLINE CodeVector CountReached(FloatVector magnitude, const NvFp4Plan& plan,
                                                            7, 7, 7, 7, 7, 7, 7, 7};
     const hn::Repartition<std::uint8_t, Codes32> bytes;
     const FloatVector twice = hn::Mul(magnitude, hn::Set(df, plan.twice_element[scale]));
-    const CodeVector place = hn::And(NearestAt<0>(hn::Min(twice, hn::Set(df, 15))), hn::Set(d, 15));
-    const auto codes = hn::LoadDup128(bytes, kCode);
-    const CodeVector code = hn::BitCast(d, hn::TableLookupBytes(codes, hn::BitCast(bytes, place)));
+    const auto place = hn::BitCast(bytes, NearestAt<0>(hn::Min(twice, hn::Set(df, 15))));
+    const auto found = hn::TableLookupBytes(hn::LoadDup128(bytes, kCode), place);
+    const CodeVector code = hn::And(hn::BitCast(d, found), hn::Set(d, 7));  // the lowest byte
     const FloatVector bound =
         hn::TableLookupLanes(hn::LoadU(df, bounds), hn::IndicesFromVec(df, code));
     return hn::Add(code, hn::VecFromMask(d, hn::RebindMask(d, hn::Lt(magnitude, bound))));
