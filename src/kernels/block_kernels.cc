@@ -92,7 +92,7 @@ HWY_INLINE CodeVector ElementCode(const MxTask& task, std::size_t i, std::int32_
 
 template <bool kNearestEven>
 void EncodeMx(const MxTask& shared_task, const MxPlan& plan) {
-  HWY_ALIGN std::int32_t largest[kMost] = {};
+  HWY_ALIGN std::int32_t largest[kMost];
   MxScales scales;
   StoreLargestMagnitudes({shared_task.values, shared_task.blocks, kMxBlock}, largest);
   FindMxScales(largest, shared_task.blocks, plan, scales);
@@ -152,39 +152,48 @@ void DecodeMxBlocks(const MxDecodeTask& task, const MxPlan& plan) {
   Streams(task) ? DecodeMx<true>(task, plan) : DecodeMx<false>(task, plan);
 }
 
-// The codes of scales: what a float32 product says, put right by comparisons.
+// The codes of scales: what a float32 product says. It is less than four places off, so where four
+// places less and more give another code, a comparison tells.
 HWY_INLINE void FindNvFp4Scales(const std::int32_t* largest, std::size_t blocks,
                                 const NvFp4Plan& plan, std::int32_t* scales) {
   const Codes32 d;
   const Floats df;
+  const auto code_of = [&](CodeVector bits) {
+    return hn::Min(NearestEven()(bits, hn::Zero(d), plan.scale_encode).code, hn::Set(d, 126));
+  };
+  const CodeVector places = hn::Set(d, 4);
   for (std::size_t b = 0; b < blocks; b += kLanes) {
     const FloatVector magnitude = hn::BitCast(df, hn::Load(d, largest + b));
-    const FloatVector about = hn::Mul(magnitude, hn::Set(df, plan.scale_estimate));
-    const CodeVector estimate =
-        NearestEven()(hn::BitCast(d, about), hn::Zero(d), plan.scale_encode).code;
-    CodeVector code = hn::Min(estimate, hn::Set(d, 126));
-    const auto too_large = hn::Lt(magnitude, hn::GatherIndex(df, plan.scale_from, code));
-    code = hn::Add(code, hn::VecFromMask(d, hn::RebindMask(d, too_large)));
-    const CodeVector next = hn::Add(code, hn::Set(d, 1));
-    const auto too_small = hn::Ge(magnitude, hn::GatherIndex(df, plan.scale_from, next));
-    hn::Store(hn::Sub(code, hn::VecFromMask(d, hn::RebindMask(d, too_small))), d, scales + b);
+    const CodeVector about = hn::BitCast(d, hn::Mul(magnitude, hn::Set(df, plan.scale_estimate)));
+    CodeVector code = code_of(hn::Max(hn::Sub(about, places), hn::Zero(d)));
+    const CodeVector most = code_of(hn::Add(about, places));
+    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Eq(code, most)))) {
+      const FloatVector bound = hn::GatherIndex(df, plan.scale_from, most);
+      code = hn::IfThenElse(hn::RebindMask(d, hn::Ge(magnitude, bound)), most, code);
+    }
+    hn::Store(code, d, scales + b);
   }
 }
 
-// How many of the seven bounds a magnitude reaches.
-HWY_INLINE CodeVector CountReached(FloatVector magnitude, const float* bounds) {
+// How many of the seven bounds of a scale a magnitude reaches.
+HWY_INLINE CodeVector CountReached(FloatVector magnitude, const NvFp4Plan& plan,
+                                   std::size_t scale) {
   const Codes32 d;
   const Floats df;
-  if constexpr (kLanes >= 8) {  // the bounds fit a vector: halve the field three times
-    const FloatVector table = hn::LoadU(df, bounds);
-    const auto reach = [&](CodeVector code, std::int32_t step) {
-      const CodeVector next = hn::Or(code, hn::Set(d, step));
-      const FloatVector bound = hn::TableLookupLanes(table, hn::IndicesFromVec(df, next));
-      return hn::IfThenElse(hn::RebindMask(d, hn::Ge(magnitude, bound)), next, code);
-    };
-    const auto upper_half = hn::Ge(magnitude, hn::Set(df, bounds[4]));
-    const CodeVector four = hn::IfThenElseZero(hn::RebindMask(d, upper_half), hn::Set(d, 4));
-    return reach(reach(four, 2), 1);
+  const float* const bounds = plan.code_from[scale];
+  if constexpr (kLanes >= 8) {  // the bounds fit a vector: a product tells which one decides
+    // By twice the element, rounded: the code that its bound decides, or the one below. Of 4, which
+    // is 2, the 5th; of 5, which is from 2.25 to 2.75, too: its bound is 2.5.
+    alignas(16) static constexpr std::uint8_t kCode[16] = {1, 2, 3, 4, 5, 5, 6, 6,
+                                                           7, 7, 7, 7, 7, 7, 7, 7};
+    const hn::Repartition<std::uint8_t, Codes32> bytes;
+    const FloatVector twice = hn::Mul(magnitude, hn::Set(df, plan.twice_element[scale]));
+    const auto place = hn::BitCast(bytes, NearestAt<0>(hn::Min(twice, hn::Set(df, 15))));
+    const auto found = hn::TableLookupBytes(hn::LoadDup128(bytes, kCode), place);
+    const CodeVector code = hn::And(hn::BitCast(d, found), hn::Set(d, 7));  // the lowest byte
+    const FloatVector bound =
+        hn::TableLookupLanes(hn::LoadU(df, bounds), hn::IndicesFromVec(df, code));
+    return hn::Add(code, hn::VecFromMask(d, hn::RebindMask(d, hn::Lt(magnitude, bound))));
   } else {
     CodeVector code = hn::Zero(d);
     for (std::size_t c = 1; c < 8; ++c) {
@@ -198,7 +207,7 @@ HWY_INLINE CodeVector CountReached(FloatVector magnitude, const float* bounds) {
 void EncodeNvFp4Blocks(const NvFp4Task& task, const NvFp4Plan& plan) {
   const Codes32 d;
   const Floats df;
-  HWY_ALIGN std::int32_t largest[kMost] = {};
+  HWY_ALIGN std::int32_t largest[kMost];
   HWY_ALIGN std::int32_t scales[kMost];
   StoreLargestMagnitudes({task.values, task.blocks, kNvFp4Block}, largest);
   FindNvFp4Scales(largest, task.blocks, plan, scales);
@@ -214,11 +223,11 @@ void EncodeNvFp4Blocks(const NvFp4Task& task, const NvFp4Plan& plan) {
       continue;
     }
     scale_codes[b] = static_cast<std::byte>(scales[b]);
-    const float* const bounds = plan.code_from[scales[b]];
+    const auto scale = static_cast<std::size_t>(scales[b]);
     for (std::size_t i = 0; i < kNvFp4Block; i += kLanes) {
       const FloatVector value = hn::LoadU(df, values + i);
       const CodeVector sign = ShiftDown(hn::BitCast(d, value), 28);
-      const CodeVector code = CountReached(hn::Abs(value), bounds);
+      const CodeVector code = CountReached(hn::Abs(value), plan, scale);
       StoreBytes(hn::OrAnd(code, sign, hn::Set(d, 8)), codes + i);
     }
   }
@@ -269,19 +278,19 @@ float LargestFinite(const float* values, std::size_t count) {
     return hn::IfThenElseZero(hn::Lt(magnitude, infinity), magnitude);
   };
   constexpr std::size_t kStep = 4 * kLanes;
-  CodeVector most[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  const auto largest_of_step = [&](const float* from) {
+    return hn::Max(hn::Max(magnitudes(from), magnitudes(from + kLanes)),
+                   hn::Max(magnitudes(from + 2 * kLanes), magnitudes(from + 3 * kLanes)));
+  };
+  CodeVector most = hn::Zero(d);
   std::size_t i = 0;
   for (; i + kStep <= count; i += kStep) {
-    for (std::size_t j = 0; j < 4; ++j) {
-      most[j] = hn::Max(most[j], magnitudes(values + i + j * kLanes));
-    }
+    most = hn::Max(most, largest_of_step(values + i));
   }
   HWY_ALIGN float rest[kStep] = {};
   std::memcpy(rest, values + i, (count - i) * sizeof(float));
-  for (std::size_t j = 0; j < 4; ++j) {
-    most[0] = hn::Max(most[0], hn::Max(most[j], magnitudes(rest + j * kLanes)));
-  }
-  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(d, most[0])));
+  most = hn::Max(most, largest_of_step(rest));
+  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(d, most)));
 }
 
 #endif  // HWY_SCALAR

@@ -110,6 +110,10 @@ NvFp4Plan PlanNvFp4(const NvFp4Scale& tensor) {
                                  : 2 * plan.code_from[s - kBinade][c];
     }
   }
+  constexpr float kLittleLess = 1 - 0x1p-21F;  // more than what three roundings to float32 add
+  for (std::size_t s = 1; s < NvFp4Plan::kScales; ++s) {
+    plan.twice_element[s] = 2 * 0.25F * kLittleLess / plan.code_from[s][1];  // from 0.25 on
+  }
   plan.is_plain = std::isnormal(plan.scale_estimate) && std::isnormal(plan.code_from[1][1]) &&
                   std::isnormal(plan.scale_from[1]);
   return plan;

@@ -58,8 +58,10 @@ struct NvFp4Plan {
   EncodePlan scale_encode;                     // of the estimate below
   float scale_estimate = 0;                    // largest × this is about the scale
   bool is_plain = false;  // all of this is made of normal numbers: not a tensor of tiny values
-  float scale_from[kScales + 1] = {};    // the smallest largest that gets this scale or more
-  float code_from[kScales + 1][8] = {};  // by scale and code; a vector may read past a row
+  float scale_from[kScales + 1] = {};  // the smallest largest that gets this scale or more
+  // By scale and code; a vector may read past a row.
+  alignas(32) float code_from[kScales + 1][8] = {};
+  float twice_element[kScales] = {};  // a magnitude × this is twice the element, or a little less
 };
 NvFp4Plan PlanNvFp4(const NvFp4Scale& tensor);
 

@@ -44,8 +44,9 @@ std::vector<float> Inputs(std::size_t count) {
         values[i] = std::bit_cast<float>(bits & 0x807fffffU);  // subnormal
         break;
       case 5:
-        values[i] =
-            block % 18 == 5 && i % 16 == 7 ? std::bit_cast<float>(0x7f800000U | bits % 2) : normal;
+        values[i] = block % 18 == 5 && i % 8 == 7  // of either sign
+                        ? std::bit_cast<float>((i % 16 == 7 ? 0x7f800000U : 0xff800000U) | bits % 2)
+                        : normal;
         break;
       case 6:
         values[i] = std::bit_cast<float>(bits & 0xbfffffffU);
@@ -193,6 +194,46 @@ TEST(IntegerBlocks, TiesAreDecidedExactly) {
       ASSERT_TRUE(EncodeBlocks(values, {}, got));
       ExpectSame(got, wanted, target + std::string(name));
     });
+  }
+}
+
+float Beside(double value, int places) {
+  return std::bit_cast<float>(std::bit_cast<std::int32_t>(static_cast<float>(value)) + places);
+}
+
+// Blocks whose scale, and elements whose code, lie halfway and just beside, for every scale.
+TEST(NvFp4Blocks, TiesAreDecidedExactly) {
+  const NumberFormat scales = FindFormat("float8_e4m3fn").value();
+  const NumberFormat elements = FindFormat("float4_e2m1fn").value();
+  for (const double tensor : {1.0, 3.0, 0x1p-9}) {
+    std::vector<float> values = {static_cast<float>(6 * 448 * tensor)};
+    const auto end_block = [&] { values.resize((values.size() + 15) / 16 * 16); };
+    for (std::uint64_t s = 1; s < 127; ++s) {
+      const double scale = Decode(s, scales) * tensor;
+      const double scale_before = Decode(s - 1, scales) * tensor;
+      for (const int places : {-1, 0, 1}) {
+        end_block();
+        values.push_back(Beside(-6 * (scale_before + scale) / 2, places));
+        end_block();
+        values.push_back(static_cast<float>(6 * scale));
+        for (std::uint64_t c = 1; c < 8; ++c) {
+          const double middle = (Decode(c - 1, elements) + Decode(c, elements)) / 2 * scale;
+          values.insert(values.end(), {Beside(middle, places), Beside(-middle, places)});
+        }
+      }
+    }
+    end_block();
+    for (const std::string_view name : {"nvfp4", "nvfp4:tensor-scale=divisor"}) {
+      const BlockFormat format = FindBlockFormat(name).value();
+      BlockTensor wanted = {.format = format,
+                            .shape = {1, static_cast<std::int64_t>(values.size())}};
+      ASSERT_TRUE(EncodeTensor(values, {}, wanted));
+      ForEachTarget([&](const char* target) {
+        BlockTensor got = {.format = format, .shape = wanted.shape};
+        ASSERT_TRUE(EncodeBlocks(values, {}, got));
+        ExpectSame(got, wanted, target + std::string(name));
+      });
+    }
   }
 }
 

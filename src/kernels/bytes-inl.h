@@ -27,6 +27,16 @@ HWY_INLINE CodeVector LoadBytes(const std::byte* from) {
   return hn::BitCast(Codes32(), hn::PromoteTo(Bits32(), codes));
 }
 
+// The nearest whole numbers, of few bits, from bit kBit on, in two's complement; what is above them
+// is no part of the result. The addition of a number whose last place is 1 moves them there, or is
+// 2^-kBit, for values that are whole. (Highway's conversions look for numbers too large, which
+// takes longer than the conversion.)
+template <int kBit>
+HWY_INLINE CodeVector NearestAt(FloatVector values) {
+  const FloatVector anchor = hn::Set(Floats(), 1.5F * static_cast<float>(1 << (23 - kBit)));
+  return hn::BitCast(Codes32(), hn::Add(values, anchor));
+}
+
 template <bool kStreams>
 HWY_INLINE void StoreFloats(FloatVector v, float* to) {
   if constexpr (kStreams) {

@@ -134,7 +134,7 @@ HWY_NOINLINE void EncodeScalar(const CodeBookTask& task, std::size_t b, const Co
 template <class Book>
 void EncodeBook(const CodeBookTask& shared_task, const CodeBookPlan& plan) {
   const Floats df;
-  HWY_ALIGN std::int32_t largest[kMostBlocks] = {};
+  HWY_ALIGN std::int32_t largest[kMostBlocks];
   HWY_ALIGN float inverses[kMostBlocks];
   const CodeBookTask task = shared_task;  // what is stored to may be anything but these
   const Book book(plan);

@@ -1,9 +1,11 @@
 // ggml's q8_0 and q4_0: a float16 scale and 32 codes, as src/formats/ggml_legacy.cc has them.
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <span>
 
+#include "formats/float32.h"
 #include "formats/ggml_blocks.h"
 #include "formats/half.h"
 #include "kernels/block_tasks.h"
@@ -49,33 +51,30 @@ struct Scales {
   HWY_ALIGN std::uint16_t stored[kMost];
 };
 
-// The first value of that magnitude, with its sign.
-HWY_INLINE float FirstOf(const float* values, float magnitude) {
-  std::size_t i = 0;
-  while (i < kBlock - 1 && values[i] != magnitude && values[i] != -magnitude) {
-    ++i;
-  }
-  return values[i];
+// The first value of the largest magnitude; NaN is larger than infinity.
+HWY_INLINE float FirstLargest(const float* values) {
+  return *std::ranges::max_element(std::span(values, kBlock), {}, [](float value) {
+    return std::bit_cast<std::uint32_t>(value) & kFloat32Magnitude;
+  });
 }
 
 // The value of the largest magnitude of each block, with its sign; the first of several.
 HWY_INLINE void FindLargestSigned(const Blocks& blocks, float* largest) {
   const Codes32 d;
-  HWY_ALIGN std::int32_t
-      positive[kMost];  // bits as integers: those of the other sign are below zero
+  HWY_ALIGN std::int32_t positive[kMost];
   HWY_ALIGN std::int32_t negative[kMost];
-  const CodeVector sign = hn::Set(d, ~kMagnitudeMask);
-  StoreLargestOfBlocks(blocks, positive,
-                       [](CodeVector bits, CodeVector most) { return hn::Max(most, bits); });
-  StoreLargestOfBlocks(blocks, negative, [sign](CodeVector bits, CodeVector most) {
-    return hn::Max(most, hn::Xor(bits, sign));
-  });
-  for (std::size_t b = 0; b < blocks.count; ++b) {
-    const bool is_positive = positive[b] > negative[b];
-    const float magnitude = std::bit_cast<float>(is_positive ? positive[b] : negative[b]);
-    largest[b] = is_positive ? magnitude : -magnitude;
-    if (HWY_UNLIKELY(positive[b] == negative[b])) {
-      largest[b] = FirstOf(blocks.values + b * kBlock, magnitude);
+  StoreLargestOfSigns(blocks, positive, negative);
+  for (std::size_t b = 0; b < blocks.count; b += kLanes) {
+    const CodeVector above = hn::Load(d, positive + b);
+    const CodeVector below = hn::Load(d, negative + b);
+    const CodeVector sign = hn::IfThenElseZero(hn::Lt(above, below), hn::Set(d, ~kMagnitudeMask));
+    hn::Store(hn::BitCast(Floats(), hn::Or(hn::Max(above, below), sign)), Floats(), largest + b);
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Eq(above, below)))) {
+      for (std::size_t i = b; i < std::min(b + kLanes, blocks.count); ++i) {
+        if (positive[i] == negative[i]) {
+          largest[i] = FirstLargest(blocks.values + i * kBlock);
+        }
+      }
     }
   }
 }
@@ -121,8 +120,9 @@ HWY_NOINLINE void EncodeScalar(const char* type, const float* values, std::byte*
 
 // Calls encode(block, scales) for each block that is plain, at most kMost.
 template <class Block>
-HWY_INLINE void ForPlain(const char* type, const GgmlTask& task, const Scales& scales,
+HWY_INLINE void ForPlain(const char* type, const GgmlTask& shared_task, const Scales& scales,
                          std::size_t size, const Block& encode) {
+  const GgmlTask task = shared_task;  // what is stored to may be anything but this
   for (std::size_t b = 0; b < task.blocks; ++b) {
     std::byte* const to = task.bytes + b * size;
     PrefetchAhead<kBlock>(task.values + b * kBlock, kMost * kBlock);
@@ -136,9 +136,8 @@ HWY_INLINE void ForPlain(const char* type, const GgmlTask& task, const Scales& s
 }
 
 void EncodeSomeQ80(const GgmlTask& task) {
-  const Codes32 d;
   const Floats df;
-  Scales scales = {};
+  Scales scales;
   HWY_ALIGN std::int32_t largest[kMost];
   StoreLargestMagnitudes({task.values, task.blocks, kBlock}, largest);
   std::memcpy(scales.largest, largest, sizeof largest);
@@ -150,27 +149,26 @@ void EncodeSomeQ80(const GgmlTask& task) {
              for (std::size_t i = 0; i < kBlock; i += kLanes) {
                const FloatVector code = hn::Mul(hn::LoadU(df, values + i), inverse);
                const FloatVector moved = hn::Add(code, hn::CopySign(below_half, code));
-               StoreBytes(hn::ConvertTo(d, moved), to + i);
+               StoreBytes(NearestAt<0>(hn::Trunc(moved)), to + i);
              }
            });
 }
 
 void EncodeSomeQ40(const GgmlTask& task) {
-  const Codes32 d;
   const Floats df;
-  Scales scales = {};
+  Scales scales;
   FindLargestSigned({task.values, task.blocks, kBlock}, scales.largest);
   FindScales(task.blocks, -8, scales);
-  const auto code_of = [&](FloatVector value, FloatVector inverse) {
-    const FloatVector moved = hn::Add(hn::Mul(value, inverse), hn::Set(df, 8.5F));
-    return hn::Min(hn::ConvertTo(d, moved), hn::Set(d, 15));
+  const auto code_of = [&](const float* value, FloatVector inverse) {
+    const FloatVector moved = hn::Add(hn::Mul(hn::LoadU(df, value), inverse), hn::Set(df, 8.5F));
+    return hn::Min(hn::Trunc(moved), hn::Set(df, 15));
   };
   ForPlain("q4_0", task, scales, kQ40Bytes,
            [&](const float* values, FloatVector inverse, std::byte* to) {
              for (std::size_t i = 0; i < kBlock / 2; i += kLanes) {
-               const CodeVector low = code_of(hn::LoadU(df, values + i), inverse);
-               const CodeVector high = code_of(hn::LoadU(df, values + kBlock / 2 + i), inverse);
-               StoreBytes(hn::Or(low, hn::ShiftLeft<4>(high)), to + i);
+               const CodeVector low = NearestAt<0>(code_of(values + i, inverse));
+               const CodeVector high = NearestAt<4>(code_of(values + kBlock / 2 + i, inverse));
+               StoreBytes(hn::Or(low, high), to + i);
              }
            });
 }

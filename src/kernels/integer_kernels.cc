@@ -115,19 +115,13 @@ struct Ends {
 };
 
 HWY_INLINE void FindEnds(const IntegerRuns& runs, bool asymmetric, Ends& ends) {
-  const Codes32 d;
   const Blocks blocks = {runs.values, runs.runs, runs.run_elements};
   if (!asymmetric) {
     StoreLargestMagnitudes(blocks, ends.above);
     std::memcpy(ends.below, ends.above, sizeof ends.below);
     return;
   }
-  const CodeVector sign = hn::Set(d, ~kMagnitudeMask);
-  StoreLargestOfBlocks(blocks, ends.above,
-                       [](CodeVector bits, CodeVector most) { return hn::Max(most, bits); });
-  StoreLargestOfBlocks(blocks, ends.below, [sign](CodeVector bits, CodeVector most) {
-    return hn::Max(most, hn::Xor(bits, sign));
-  });
+  StoreLargestOfSigns(blocks, ends.above, ends.below);
 }
 
 void FindIntegerScales(const IntegerRuns& runs, IntegerScales& scales) {

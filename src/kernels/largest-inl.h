@@ -10,6 +10,8 @@
 #endif
 // clang-format on
 
+#include <algorithm>
+
 #include <hwy/cache_control.h>
 
 #include "kernels/rounding-inl.h"
@@ -29,16 +31,20 @@ HWY_INLINE void StoreFour(hn::Vec<D> v, D d, std::int32_t* to) {
   }
 }
 
-// The largest lane of each of four vectors: they are woven into one another, so that one comparison
-// serves all.
-HWY_INLINE void StoreLargest(const CodeVector (&v)[4], std::int32_t* to) {
+// The largest lanes of four vectors: they are woven into one another, so that one comparison serves
+// all.
+struct FourVectors {
+  CodeVector v0, v1, v2, v3;
+};
+
+HWY_INLINE void StoreLargest(const FourVectors& of, std::int32_t* to) {
   const Codes32 d;
   const hn::RepartitionToWide<Codes32> wide;
   const auto weave = [&](CodeVector a, CodeVector b) {
     return hn::Max(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
   };
-  const auto low = hn::BitCast(wide, weave(v[0], v[1]));
-  const auto high = hn::BitCast(wide, weave(v[2], v[3]));
+  const auto low = hn::BitCast(wide, weave(of.v0, of.v1));
+  const auto high = hn::BitCast(wide, weave(of.v2, of.v3));
   const CodeVector even = hn::BitCast(d, hn::InterleaveLower(wide, low, high));
   const CodeVector odd = hn::BitCast(d, hn::InterleaveUpper(wide, low, high));
   StoreFour(hn::Max(even, odd), d, to);
@@ -61,25 +67,30 @@ struct Blocks {
   std::size_t size = 0;
 };
 
+// Results of blocks are stored by so many; the last ones are repeated.
+inline constexpr std::size_t kStored = HWY_LANES(float) < 4 ? 4 : HWY_LANES(float);
+
 // Calls largest_of(float vector as bits, largest so far) over the values of each block, and stores
-// the largest lane; `to` has room for a multiple of four. The last vector of a block may overlap
-// the one before.
+// the largest lane; `to` has room for a multiple of kStored, and is filled to there. The last
+// vector of a block may overlap the one before.
 template <class LargestOf>
 HWY_INLINE void StoreLargestOfBlocks(const Blocks& blocks, std::int32_t* to,
                                      const LargestOf& largest_of) {
   const Codes32 d;
   const std::size_t last = blocks.size - HWY_LANES(float);
-  for (std::size_t b = 0; b < blocks.count; b += 4) {
-    CodeVector largest[4];
-    for (std::size_t j = 0; j < 4; ++j) {
-      const std::size_t which = b + j < blocks.count ? b + j : blocks.count - 1;
-      const float* const block = blocks.values + which * blocks.size;
-      largest[j] = largest_of(hn::BitCast(d, hn::LoadU(Floats(), block + last)), hn::Zero(d));
-      for (std::size_t i = 0; i < last; i += HWY_LANES(float)) {
-        largest[j] = largest_of(hn::BitCast(d, hn::LoadU(Floats(), block + i)), largest[j]);
-      }
+  const auto largest_of_block = [&](std::size_t b) {
+    const float* const block = blocks.values + std::min(b, blocks.count - 1) * blocks.size;
+    CodeVector largest = largest_of(hn::BitCast(d, hn::LoadU(Floats(), block + last)), hn::Zero(d));
+    for (std::size_t i = 0; i < last; i += HWY_LANES(float)) {
+      largest = largest_of(hn::BitCast(d, hn::LoadU(Floats(), block + i)), largest);
     }
-    StoreLargest(largest, to + b);
+    return largest;
+  };
+  const std::size_t end = (blocks.count + kStored - 1) / kStored * kStored;
+  for (std::size_t b = 0; b < end; b += 4) {
+    StoreLargest({largest_of_block(b), largest_of_block(b + 1), largest_of_block(b + 2),
+                  largest_of_block(b + 3)},
+                 to + b);
   }
 }
 
@@ -88,6 +99,18 @@ HWY_INLINE void StoreLargestMagnitudes(const Blocks& blocks, std::int32_t* to) {
   const CodeVector mask = hn::Set(Codes32(), kMagnitudeMask);
   StoreLargestOfBlocks(blocks, to, [mask](CodeVector bits, CodeVector largest) {
     return hn::Max(largest, hn::And(bits, mask));
+  });
+}
+
+// … of those with either sign; 0 where there is none. Bits as integers: those of the other sign are
+// below zero.
+HWY_INLINE void StoreLargestOfSigns(const Blocks& blocks, std::int32_t* positive,
+                                    std::int32_t* negative) {
+  const CodeVector sign = hn::Set(Codes32(), ~kMagnitudeMask);
+  StoreLargestOfBlocks(blocks, positive,
+                       [](CodeVector bits, CodeVector largest) { return hn::Max(largest, bits); });
+  StoreLargestOfBlocks(blocks, negative, [sign](CodeVector bits, CodeVector largest) {
+    return hn::Max(largest, hn::Xor(bits, sign));
   });
 }
 
