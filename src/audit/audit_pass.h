@@ -39,7 +39,7 @@ struct TensorOutcome {
 struct AuditScratch {
   std::vector<std::byte> bytes = {};
   std::vector<std::uint16_t> codes = {};
-  std::vector<std::uint32_t> counts = {};
+  std::vector<std::uint16_t> counts = {};
   std::vector<float> floats = {};
   std::vector<float> rounded_floats = {};
   std::vector<double> doubles = {};

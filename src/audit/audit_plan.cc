@@ -16,12 +16,6 @@ const CodeTable& AuditPlan::TableOf(const NumberFormat& format) {
   auto table = std::make_unique<CodeTable>();
   table->format = format;
   table->values = ValuesOfCodes(format);
-  table->rounded.resize(formats_.size());
-  for (std::size_t i = 0; i < formats_.size(); ++i) {
-    if (std::holds_alternative<NumberFormat>(formats_[i].format) && !formats_[i].scaled) {
-      table->rounded[i] = RoundedValues(table->values, WayOf(formats_[i], overflow_, 0));
-    }
-  }
   tables_.push_back(std::move(table));
   return *tables_.back();
 }

@@ -9,25 +9,14 @@
 
 #include "audit/audit_format.h"
 #include "fourpiles/number_format.h"
+#include "kernels/code_counts.h"
 
 namespace fourpiles {
 
-// Of a format of at most 16 bits that tensors are stored in: what its codes are worth, and what
-// they become.
+// Of a format of at most 16 bits that tensors are stored in: what its codes are worth.
 struct CodeTable {
   NumberFormat format = {};
   std::vector<double> values = {};
-  // By format of the plan; empty of those that are scaled or have blocks.
-  std::vector<std::vector<double>> rounded = {};
-};
-
-// How often each of 65,536 codes occurs, and in which span first.
-struct CodeCounts {
-  static constexpr std::size_t kCodes = 65536;
-  static constexpr std::uint32_t kNowhere = 0xffffffff;
-
-  std::vector<std::uint64_t> totals = std::vector<std::uint64_t>(kCodes);
-  std::vector<std::uint32_t> firsts = std::vector<std::uint32_t>(kCodes, kNowhere);
 };
 
 class AuditPlan {

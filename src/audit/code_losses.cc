@@ -18,20 +18,21 @@ double Rounded(double value, const FormatWay& way) {
   return Decode(encoded.code, way.format) / way.scale;
 }
 
-struct CountedError {
-  double error = 0;
-  std::int64_t count = 0;
-};
-
 // The error that 99 of 100 do not exceed: among those of the bucket that it stands in.
-double QuantileOf(std::span<const CountedError> errors, const ErrorHistogram& histogram) {
+double QuantileOf(std::span<const CountedCode> codes, std::span<const double> errors,
+                  double largest, const ErrorHistogram& histogram) {
+  struct CountedError {
+    double error = 0;
+    std::int64_t count = 0;
+  };
   const ErrorHistogram::Place place = histogram.QuantilePlace(0.99);
   const auto wanted =
       static_cast<std::int64_t>(std::ceil(0.99 * static_cast<double>(histogram.Total())));
-  std::vector<CountedError> near;
-  for (const CountedError& each : errors) {
-    if (ErrorHistogram::BucketOf(each.error) == place.bucket) {
-      near.push_back(each);
+  std::vector<CountedError> near;  // but for the largest, which many may have
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const double error = errors[i];
+    if (error >= 0 && error < largest && ErrorHistogram::BucketOf(error) == place.bucket) {
+      near.push_back({error, codes[i].count});
     }
   }
   std::ranges::sort(near, {}, &CountedError::error);
@@ -42,7 +43,7 @@ double QuantileOf(std::span<const CountedError> errors, const ErrorHistogram& hi
       return error;
     }
   }
-  return 0;  // not reached: the bucket holds it
+  return largest;
 }
 
 RunningFacts::Moments MomentsOf(std::span<const CountedCode> codes, double n, double mean) {
@@ -77,8 +78,12 @@ bool RoundAsFloats(std::span<const double> values, const FormatWay& way,
     }
   }
   RoundTripArray(floats, way.format, NearestEven(way.overflow), floats);
-  std::ranges::transform(floats, rounded.begin(),
-                         [&](float x) { return static_cast<double>(x) / way.scale; });
+  if (way.scale == 1) {
+    std::ranges::copy(floats, rounded.begin());
+  } else {
+    std::ranges::transform(floats, rounded.begin(),
+                           [&](float x) { return static_cast<double>(x) / way.scale; });
+  }
   return true;
 }
 
@@ -92,16 +97,20 @@ std::vector<double> ValuesOfCodes(const NumberFormat& format) {
   return values;
 }
 
-std::vector<CountedCode> CountedCodes(std::span<const std::uint64_t> counts,
-                                      std::span<const double> values) {
-  const std::span<const std::uint64_t> of_values = counts.first(values.size());
+std::vector<CountedCode> CountedCodes(const CodeCounts& counts, std::span<const double> values) {
   std::vector<CountedCode> codes;
-  codes.reserve(static_cast<std::size_t>(
-      std::ranges::count_if(of_values, [](std::uint64_t count) { return count > 0; })));
-  for (std::size_t code = 0; code < of_values.size(); ++code) {
-    if (of_values[code] > 0) {
-      codes.push_back({static_cast<std::uint32_t>(code), values[code],
-                       static_cast<std::int64_t>(of_values[code])});
+  codes.reserve(CodeCounts::kGroup *
+                static_cast<std::size_t>(std::ranges::count(counts.used, true)));
+  for (std::size_t begin = 0; begin < values.size(); begin += CodeCounts::kGroup) {
+    if (!counts.used[begin / CodeCounts::kGroup]) {
+      continue;
+    }
+    for (std::size_t code = begin; code < std::min(begin + CodeCounts::kGroup, values.size());
+         ++code) {
+      if (counts.totals[code] > 0) {
+        codes.push_back({static_cast<std::uint32_t>(code), values[code],
+                         static_cast<std::int64_t>(counts.totals[code])});
+      }
     }
   }
   return codes;
@@ -138,27 +147,16 @@ std::vector<double> RoundedValues(std::span<const double> values, const FormatWa
   return rounded;
 }
 
-std::vector<double> RoundedCodes(std::span<const CountedCode> codes, const FormatWay& way) {
-  std::vector<double> values(codes.size());
-  std::ranges::transform(codes, values.begin(), &CountedCode::value);
-  const std::vector<double> of_values = RoundedValues(values, way);
-  std::vector<double> rounded(codes.empty() ? 0 : codes.back().code + std::size_t{1});
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    rounded[codes[i].code] = of_values[i];
-  }
-  return rounded;
-}
-
 Losses LossesOf(std::span<const CountedCode> codes, std::span<const double> rounded,
-                const LossLimits& limits, ErrorHistogram& histogram) {
+                const LossLimits& limits, std::span<double> relatives, ErrorHistogram& histogram) {
   BlockLosses losses;
-  std::vector<CountedError> relatives;
-  relatives.reserve(codes.size());
-  for (const auto& [code, x, count] : codes) {
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const auto& [code, x, count] = codes[i];
+    relatives[i] = -1;
     if (!std::isfinite(x)) {
       continue;
     }
-    const double r = rounded[code];
+    const double r = rounded[i];
     CountElement(x, r, limits, count, losses);
     if (!std::isfinite(r)) {
       continue;
@@ -175,25 +173,14 @@ Losses LossesOf(std::span<const CountedCode> codes, std::span<const double> roun
     losses.compared += count;
     losses.relative_errors += times * relative;
     losses.largest_relative_error = std::max(losses.largest_relative_error, relative);
-    relatives.push_back({relative, count});
+    relatives[i] = relative;
     histogram.Add(relative, count);
   }
   Losses all = LossesOf(losses, 0);
   if (all.compared > 0) {
-    all.relative_error_p99 = QuantileOf(relatives, histogram);
+    all.relative_error_p99 = QuantileOf(codes, relatives, all.largest_relative_error, histogram);
   }
   return all;
-}
-
-std::vector<std::uint16_t> WorstCodes(std::span<const CountedCode> codes,
-                                      std::span<const double> rounded, double largest) {
-  std::vector<std::uint16_t> worst;
-  for (const auto& [code, x, count] : codes) {
-    if (std::isfinite(x) && x != 0 && std::abs(rounded[code] - x) / std::abs(x) == largest) {
-      worst.push_back(static_cast<std::uint16_t>(code));
-    }
-  }
-  return worst;
 }
 
 }  // namespace fourpiles

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kCodes = CodeCounts::kCodes;
 constexpr std::int64_t kPiece = 65536;  // elements that stand in the second-level cache
+constexpr std::size_t kPart = 8192;     // … in the first-level one
+constexpr std::int64_t kShortPiece = 8192;
 constexpr std::int64_t kNowhere = -1;
 
 // Codes of one or two bytes, as two.
@@ -52,7 +54,10 @@ class CodePass final : public AuditPass {
   void TakeChannels(std::int64_t first, std::span<const std::uint16_t> codes);
   std::unique_ptr<CodeCounts> TakeOne();
   void Join();
-  Result<std::int64_t> FirstPlaceOf(const std::vector<std::uint16_t>& wanted,
+  Result<std::int64_t> WorstPlace(std::span<const CountedCode> codes,
+                                  std::span<const double> relatives, double largest,
+                                  AuditScratch& scratch) const;
+  Result<std::int64_t> FirstPlaceOf(std::span<const std::uint16_t> wanted,
                                     AuditScratch& scratch) const;
 
   const AuditedTensor& tensor_;
@@ -93,14 +98,11 @@ std::unique_ptr<CodeCounts> CodePass::TakeOne() {
 
 // Makes one of the counts of all threads.
 void CodePass::Join() {
+  if (counts_.empty()) {  // an empty tensor
+    counts_.push_back(plan_.TakeCounts());
+  }
   while (counts_.size() > 1) {
-    CodeCounts& from = *counts_.back();
-    CodeCounts& to = *counts_.front();
-    for (std::size_t code = 0; code < kCodes; ++code) {
-      to.totals[code] += std::exchange(from.totals[code], 0);
-      to.firsts[code] =
-          std::min(to.firsts[code], std::exchange(from.firsts[code], CodeCounts::kNowhere));
-    }
+    MoveCounts(*counts_.back(), *counts_.front());
     plan_.GiveBack(std::move(counts_.back()));
     counts_.pop_back();
   }
@@ -108,56 +110,72 @@ void CodePass::Join() {
 
 Result<void> CodePass::Run(std::int64_t index, AuditScratch& scratch) {
   const Span span = spans_.At(index);
+  const auto place = static_cast<std::uint32_t>(index);
   scratch.counts.resize(kCodes);  // all 0 between spans
-  const std::span<std::uint32_t> counts = scratch.counts;
+  std::unique_ptr<CodeCounts> counts = TakeOne();
   for (std::int64_t done = 0; done < span.Elements(); done += kPiece) {
     const std::int64_t first = span.first + done;
     TRY(const auto codes,
         ReadCodes(tensor_.values, first, std::min(kPiece, span.Elements() - done), scratch));
-    CountCodes(codes, counts);
-    TakeChannels(first, codes);
+    for (std::size_t i = 0; i < codes.size(); i += kPart) {
+      const auto part = codes.subspan(i, std::min(kPart, codes.size() - i));
+      TakeChannels(first + static_cast<std::int64_t>(i), part);
+      CountCodes(part, place, scratch.counts, *counts);
+    }
   }
-  std::unique_ptr<CodeCounts> to = TakeOne();
-  TakeCounts(counts, static_cast<std::uint32_t>(index), {to->totals, to->firsts});
+  TakeCounts(scratch.counts, place, *counts);
   const std::lock_guard lock(mutex_);
-  counts_.push_back(std::move(to));
+  counts_.push_back(std::move(counts));
   return {};
 }
 
-// The first element that has one of the codes, which all occur.
-Result<std::int64_t> CodePass::FirstPlaceOf(const std::vector<std::uint16_t>& wanted,
+// The first element that has one of the codes, which all occur. Most often it stands near the front
+// of its span.
+Result<std::int64_t> CodePass::FirstPlaceOf(std::span<const std::uint16_t> wanted,
                                             AuditScratch& scratch) const {
-  const CodeCounts& counts = *counts_.front();
+  const auto mask = static_cast<std::uint16_t>(MagnitudeMask(table_.format));
+  CodeRange range = {.mask = mask, .lowest = mask};  // usually none but those wanted is in it
   std::uint32_t first_span = CodeCounts::kNowhere;
-  std::vector<bool> is_wanted(kCodes);
   for (const std::uint16_t code : wanted) {
-    first_span = std::min(first_span, counts.firsts[code]);
-    is_wanted[code] = true;
+    const auto magnitude = static_cast<std::uint16_t>(code & mask);
+    range = {mask, std::min(range.lowest, magnitude), std::max(range.highest, magnitude)};
+    first_span = std::min(first_span, counts_.front()->firsts[code]);
   }
   const Span span = spans_.At(first_span);
-  for (std::int64_t done = 0; done < span.Elements(); done += kPiece) {
-    TRY(const auto codes, ReadCodes(tensor_.values, span.first + done,
-                                    std::min(kPiece, span.Elements() - done), scratch));
-    // The usual case is one magnitude, with either sign.
-    const auto found =
-        wanted.size() <= 2
-            ? FirstOf(codes, wanted.front(), wanted.back())
-            : static_cast<std::size_t>(
-                  std::ranges::find_if(codes, [&](std::uint16_t code) { return is_wanted[code]; }) -
-                  codes.begin());
-    if (found < codes.size()) {
-      return span.first + done + static_cast<std::int64_t>(found);
+  std::int64_t piece = kShortPiece;
+  for (std::int64_t done = 0; done < span.Elements(); done += std::exchange(piece, kPiece)) {
+    piece = std::min(piece, span.Elements() - done);
+    TRY(const auto codes, ReadCodes(tensor_.values, span.first + done, piece, scratch));
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      i += FirstOf(codes.subspan(i), range);
+      if (i < codes.size() && std::ranges::binary_search(wanted, codes[i])) {
+        return span.first + done + static_cast<std::int64_t>(i);
+      }
     }
   }
   return kNowhere;  // the file has changed meanwhile
 }
 
-Result<void> CodePass::Finish(TensorOutcome& outcome, AuditScratch& scratch) {
-  if (counts_.empty()) {  // an empty tensor
-    counts_.push_back(plan_.TakeCounts());
+// Where the largest of the relative errors of the codes, which is not 0, stands first.
+Result<std::int64_t> CodePass::WorstPlace(std::span<const CountedCode> codes,
+                                          std::span<const double> relatives, double largest,
+                                          AuditScratch& scratch) const {
+  std::vector<std::uint16_t> worst;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    if (relatives[i] == largest) {
+      worst.push_back(static_cast<std::uint16_t>(codes[i].code));
+    }
   }
+  return FirstPlaceOf(worst, scratch);
+}
+
+Result<void> CodePass::Finish(TensorOutcome& outcome, AuditScratch& scratch) {
   Join();
-  const std::vector<CountedCode> codes = CountedCodes(counts_.front()->totals, table_.values);
+  CodeCounts& counts = *counts_.front();
+  const std::vector<CountedCode> codes = CountedCodes(counts, table_.values);
+  std::vector<double> values(codes.size());
+  std::ranges::transform(codes, values.begin(), &CountedCode::value);
+  std::vector<double> relatives(codes.size());
   outcome.facts = FactsOf(codes);
   outcome.audit.channels = channels_.Facts();
   const double largest = outcome.facts.Facts().largest;
@@ -167,18 +185,13 @@ Result<void> CodePass::Finish(TensorOutcome& outcome, AuditScratch& scratch) {
       continue;
     }
     const FormatWay way = WayOf(format, plan_.OverflowPolicy(), largest);
-    const std::vector<double> scaled =
-        format.scaled ? RoundedCodes(codes, way) : std::vector<double>();
-    const std::vector<double>& rounded = format.scaled ? scaled : table_.rounded[i];
     Losses& losses = outcome.audit.formats[i].losses;
-    losses = LossesOf(codes, rounded, way.limits, outcome.errors[i]);
+    losses = LossesOf(codes, RoundedValues(values, way), way.limits, relatives, outcome.errors[i]);
     if (losses.largest_relative_error > 0) {
-      TRY(losses.largest_at,
-          FirstPlaceOf(WorstCodes(codes, rounded, losses.largest_relative_error), scratch));
+      TRY(losses.largest_at, WorstPlace(codes, relatives, losses.largest_relative_error, scratch));
     }
   }
-  std::ranges::fill(counts_.front()->totals, 0);
-  std::ranges::fill(counts_.front()->firsts, CodeCounts::kNowhere);
+  ClearCounts(counts);
   plan_.GiveBack(std::move(counts_.front()));
   return {};
 }

@@ -19,7 +19,7 @@ struct Span {
 
 // Spans of `elements`, whatever the rows.
 inline constexpr std::int64_t kFlatSpan = std::int64_t{1} << 18;
-inline constexpr std::int64_t kCodeSpan = std::int64_t{1} << 19;
+inline constexpr std::int64_t kCodeSpan = std::int64_t{1} << 20;
 
 // A row of more elements is cut into pieces of so many.
 inline constexpr std::int64_t kLongestRow = std::int64_t{1} << 22;

@@ -28,8 +28,7 @@ std::uint16_t LargestBelow(std::span<const std::uint16_t> /*codes*/, std::uint16
                            std::uint16_t /*limit*/) {
   return 0;
 }
-std::size_t FirstOfTwo(std::span<const std::uint16_t> /*codes*/, std::uint16_t /*one*/,
-                       std::uint16_t /*other*/) {
+std::size_t FirstIn(std::span<const std::uint16_t> /*codes*/, const CodeRange& /*range*/) {
   return 0;
 }
 #else
@@ -327,42 +326,53 @@ BlockFacts FloatFacts(std::span<const float> values) {
   return facts;
 }
 
-std::uint16_t LargestBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
-                           std::uint16_t limit) {
+// The largest of what `magnitude` makes of a vector of codes.
+template <class Magnitude>
+std::uint16_t LargestOf(std::span<const std::uint16_t> codes, const Magnitude& magnitude) {
   const hn::ScalableTag<std::uint16_t> d;
-  using Codes16 = decltype(d);
   constexpr std::size_t kCodes = HWY_LANES(std::uint16_t);
-  const auto below = [&](hn::Vec<Codes16> code) {
-    const auto magnitude = hn::And(code, hn::Set(d, mask));
-    return hn::IfThenElseZero(hn::Lt(magnitude, hn::Set(d, limit)), magnitude);
-  };
   auto most = hn::Zero(d);
   std::size_t i = 0;
   for (; i + kCodes <= codes.size(); i += kCodes) {
-    most = hn::Max(most, below(hn::LoadU(d, codes.data() + i)));
+    most = hn::Max(most, magnitude(hn::LoadU(d, codes.data() + i)));
   }
   if (i < codes.size()) {
     HWY_ALIGN std::uint16_t rest[kCodes] = {};
     std::memcpy(rest, codes.data() + i, (codes.size() - i) * sizeof(std::uint16_t));
-    most = hn::Max(most, below(hn::Load(d, rest)));
+    most = hn::Max(most, magnitude(hn::Load(d, rest)));
   }
   return hn::GetLane(hn::MaxOfLanes(d, most));
 }
 
-std::size_t FirstOfTwo(std::span<const std::uint16_t> codes, std::uint16_t one,
-                       std::uint16_t other) {
+std::uint16_t LargestBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
+                           std::uint16_t limit) {
+  const hn::ScalableTag<std::uint16_t> d;
+  using Vector = hn::Vec<decltype(d)>;
+  const auto magnitude = [&](Vector code) { return hn::And(code, hn::Set(d, mask)); };
+  const std::uint16_t largest = LargestOf(codes, magnitude);
+  if (largest < limit) {  // the usual case is that all are
+    return largest;
+  }
+  return LargestOf(codes, [&](Vector code) {
+    return hn::IfThenElseZero(hn::Lt(magnitude(code), hn::Set(d, limit)), magnitude(code));
+  });
+}
+
+std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range) {
   const hn::ScalableTag<std::uint16_t> d;
   constexpr std::size_t kCodes = HWY_LANES(std::uint16_t);
+  const auto lowest = hn::Set(d, range.lowest);
+  const auto width = hn::Set(d, static_cast<std::uint16_t>(range.highest - range.lowest));
   std::size_t i = 0;
   for (; i + kCodes <= codes.size(); i += kCodes) {
-    const auto code = hn::LoadU(d, codes.data() + i);
-    const auto found = hn::Or(hn::Eq(code, hn::Set(d, one)), hn::Eq(code, hn::Set(d, other)));
-    const std::intptr_t first = hn::FindFirstTrue(d, found);
+    const auto magnitude = hn::And(hn::LoadU(d, codes.data() + i), hn::Set(d, range.mask));
+    const auto above = hn::Sub(magnitude, lowest);  // far above, where it is below
+    const std::intptr_t first = hn::FindFirstTrue(d, hn::Eq(hn::Min(above, width), above));
     if (first >= 0) {
       return i + static_cast<std::size_t>(first);
     }
   }
-  while (i < codes.size() && codes[i] != one && codes[i] != other) {
+  while (i < codes.size() && !range.Has(codes[i])) {
     ++i;
   }
   return i;
@@ -378,7 +388,7 @@ namespace fourpiles {
 HWY_EXPORT(CountFloatLosses);
 HWY_EXPORT(FloatFacts);
 HWY_EXPORT(LargestBelow);
-HWY_EXPORT(FirstOfTwo);
+HWY_EXPORT(FirstIn);
 
 BlockLosses CountFloatLosses(std::span<const float> values, std::span<const float> rounded,
                              const LossLimits& limits, std::size_t sampled,
@@ -395,9 +405,8 @@ std::uint16_t LargestBelow(std::span<const std::uint16_t> codes, std::uint16_t m
   return HWY_DYNAMIC_DISPATCH(LargestBelow)(codes, mask, limit);
 }
 
-std::size_t FirstOfTwo(std::span<const std::uint16_t> codes, std::uint16_t one,
-                       std::uint16_t other) {
-  return HWY_DYNAMIC_DISPATCH(FirstOfTwo)(codes, one, other);
+std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range) {
+  return HWY_DYNAMIC_DISPATCH(FirstIn)(codes, range);
 }
 }  // namespace fourpiles
 #endif

@@ -110,17 +110,6 @@ BlockFacts FactsOfEach(std::span<const T> values) {
 
 }  // namespace
 
-void CountElement(double x, double r, const LossLimits& limits, std::int64_t times,
-                  BlockLosses& losses) {
-  const double magnitude = std::abs(x);
-  const auto count = [times](bool holds) { return holds ? times : 0; };
-  losses.overflow += count(magnitude >= limits.beyond || !std::isfinite(r));
-  losses.saturated += count(magnitude > limits.largest);
-  losses.underflow += count(r == 0 && x != 0);
-  losses.subnormal += count(r != 0 && std::abs(r) < limits.smallest_normal);
-  losses.changed += count(r != x);
-}
-
 std::int32_t FloatBitsAtMost(double limit) {
   const auto largest = static_cast<double>(std::numeric_limits<float>::max());
   const auto nearest = static_cast<float>(std::min(limit, largest));
@@ -137,14 +126,6 @@ void ErrorHistogram::Add(const ErrorHistogram& other, std::uint64_t times) {
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     counts_[i] += times * other.counts_[i];
   }
-}
-
-int ErrorHistogram::BucketOf(double error) {
-  return BucketOf(std::bit_cast<std::uint32_t>(static_cast<float>(error)));
-}
-
-void ErrorHistogram::Add(double error, std::int64_t count) {
-  counts_[static_cast<std::size_t>(BucketOf(error))] += static_cast<std::uint64_t>(count);
 }
 
 std::int64_t ErrorHistogram::Total() const {
@@ -205,28 +186,6 @@ float LargestMagnitude(std::span<const float> values) {
   return largest;
 }
 
-void TakeCounts(std::span<std::uint32_t> counts, std::uint32_t place, const CodeTotals& to) {
-  constexpr std::size_t kTogether = 16;  // most counts are 0
-  CHECK(counts.size() % kTogether == 0 && to.totals.size() == counts.size() &&
-        to.firsts.size() == counts.size());
-  for (std::size_t i = 0; i < counts.size(); i += kTogether) {
-    std::uint32_t any = 0;
-    for (std::size_t code = i; code < i + kTogether; ++code) {
-      any |= counts[code];
-    }
-    if (any == 0) {
-      continue;
-    }
-    for (std::size_t code = i; code < i + kTogether; ++code) {
-      if (counts[code] > 0) {
-        to.totals[code] += counts[code];
-        to.firsts[code] = std::min(to.firsts[code], place);
-        counts[code] = 0;
-      }
-    }
-  }
-}
-
 std::uint16_t LargestCodeBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
                                std::uint16_t limit) {
   if (HasVectors()) {
@@ -240,30 +199,13 @@ std::uint16_t LargestCodeBelow(std::span<const std::uint16_t> codes, std::uint16
   return largest;
 }
 
-std::size_t FirstOf(std::span<const std::uint16_t> codes, std::uint16_t one, std::uint16_t other) {
+std::size_t FirstOf(std::span<const std::uint16_t> codes, const CodeRange& range) {
   if (HasVectors()) {
-    return FirstOfTwo(codes, one, other);
+    return FirstIn(codes, range);
   }
   const auto found =
-      std::ranges::find_if(codes, [&](std::uint16_t code) { return code == one || code == other; });
+      std::ranges::find_if(codes, [&](std::uint16_t code) { return range.Has(code); });
   return static_cast<std::size_t>(found - codes.begin());
-}
-
-void CountCodes(std::span<const std::uint16_t> codes, std::span<std::uint32_t> counts) {
-  constexpr std::size_t kCodes = 65536;
-  CHECK(counts.size() == kCodes);
-  std::uint32_t* const to = counts.data();
-  std::size_t i = 0;
-  for (; i + 4 <= codes.size(); i += 4) {
-    const std::uint16_t* const four = codes.data() + i;
-    ++to[four[0]];
-    ++to[four[1]];
-    ++to[four[2]];
-    ++to[four[3]];
-  }
-  for (; i < codes.size(); ++i) {
-    ++to[codes[i]];
-  }
 }
 
 }  // namespace fourpiles

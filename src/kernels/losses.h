@@ -4,6 +4,8 @@
 // All of it is exact or summed in a fixed order, so that every instruction set gives the same bits.
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -41,8 +43,16 @@ struct BlockLosses {
 };
 
 // Counts a finite x that became r, so many times: overflow to changed.
-void CountElement(double x, double r, const LossLimits& limits, std::int64_t times,
-                  BlockLosses& losses);
+inline void CountElement(double x, double r, const LossLimits& limits, std::int64_t times,
+                         BlockLosses& losses) {
+  const double magnitude = std::abs(x);
+  const auto count = [times](bool holds) { return holds ? times : 0; };
+  losses.overflow += count(magnitude >= limits.beyond || !std::isfinite(r));
+  losses.saturated += count(magnitude > limits.largest);
+  losses.underflow += count(r == 0 && x != 0);
+  losses.subnormal += count(r != 0 && std::abs(r) < limits.smallest_normal);
+  losses.changed += count(r != x);
+}
 
 // Relative errors by the leading bits of their float32: 128 buckets a binade, from 2^−33 on. What
 // is smaller stands in the first and counts as 0; the last has all above 2^31.
@@ -56,13 +66,17 @@ class ErrorHistogram {
     return leading < 0 ? 0 : leading >= kBuckets ? kBuckets - 1 : leading;
   }
 
-  static int BucketOf(double error);
+  static int BucketOf(double error) {
+    return BucketOf(std::bit_cast<std::uint32_t>(static_cast<float>(error)));
+  }
 
   std::uint64_t* Counts() { return counts_.data(); }
   // Those of the other, each so many times.
   void Add(const ErrorHistogram& other, std::uint64_t times = 1);
   // So many errors of that size.
-  void Add(double error, std::int64_t count);
+  void Add(double error, std::int64_t count) {
+    counts_[static_cast<std::size_t>(BucketOf(error))] += static_cast<std::uint64_t>(count);
+  }
   std::int64_t Total() const;
   // What the share `quantile` of the errors does not exceed: the upper edge of a bucket, so at most
   // 1/128 too large. 0 without errors.
@@ -99,17 +113,16 @@ struct BlockFacts {
 BlockFacts FactsOf(std::span<const float> values);
 BlockFacts FactsOf(std::span<const double> values);
 
-// The first code that is one of the two; codes.size() where there is none.
-std::size_t FirstOf(std::span<const std::uint16_t> codes, std::uint16_t one, std::uint16_t other);
-// Adds one to counts[code] for each code. `counts` has 65,536 of them; fewer than 2^32 codes.
-void CountCodes(std::span<const std::uint16_t> codes, std::span<std::uint32_t> counts);
-// Adds counts to totals and makes them 0. Where a count is not 0 and firsts[code] is larger than
-// `place`, it becomes `place`. 65,536 of each.
-struct CodeTotals {
-  std::span<std::uint64_t> totals;
-  std::span<std::uint32_t> firsts;
+// Codes of which code & mask is from lowest to highest, both included.
+struct CodeRange {
+  std::uint16_t mask = 0;
+  std::uint16_t lowest = 0;
+  std::uint16_t highest = 0;
+
+  bool Has(std::uint16_t code) const { return (code & mask) >= lowest && (code & mask) <= highest; }
 };
-void TakeCounts(std::span<std::uint32_t> counts, std::uint32_t place, const CodeTotals& to);
+// The first of the codes that is in the range; codes.size() where there is none.
+std::size_t FirstOf(std::span<const std::uint16_t> codes, const CodeRange& range);
 // The largest of code & mask that is below `limit`; 0 where there is none.
 std::uint16_t LargestCodeBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
                                std::uint16_t limit);

@@ -108,22 +108,22 @@ TEST(FactsOf, AddsPowersOfFiniteValues) {
   });
 }
 
-TEST(CountCodes, CountsEachAndFindsTheLargest) {
+TEST(Codes, AreSearched) {
   const std::vector<std::uint16_t> codes = {7, 7, 0x8007, 65535, 0, 0x7f80, 0x3f80, 7};
-  std::vector<std::uint32_t> counts(65536);
-  CountCodes(codes, counts);
-  EXPECT_EQ(counts[7], 3);
-  EXPECT_EQ(counts[0x8007], 1);
-  EXPECT_EQ(counts[65535], 1);
   ForEachTarget([&](const char*) {
     EXPECT_EQ(LargestCodeBelow(codes, 0x7fff, 0x7f80), 0x3f80);
     EXPECT_EQ(LargestCodeBelow({}, 0x7fff, 0x7f80), 0);
+    EXPECT_EQ(LargestCodeBelow(std::vector<std::uint16_t>(70, 0xff81), 0x7fff, 0x7f80), 0);
+    EXPECT_EQ(LargestCodeBelow(std::vector<std::uint16_t>(70, 0xff7f), 0x7fff, 0x7f80), 0x7f7f);
     std::vector<std::uint16_t> many(99, 1);
-    EXPECT_EQ(FirstOf(many, 2, 3), 99);
+    many[10] = 0xffff;
+    const CodeRange range = {.mask = 0x7fff, .lowest = 2, .highest = 3};
+    EXPECT_EQ(FirstOf(many, range), 99);
     many[98] = 3;
-    EXPECT_EQ(FirstOf(many, 2, 3), 98);
-    many[40] = 2;
-    EXPECT_EQ(FirstOf(many, 2, 3), 40);
+    EXPECT_EQ(FirstOf(many, range), 98);
+    many[40] = 0x8002;
+    EXPECT_EQ(FirstOf(many, range), 40);
+    EXPECT_EQ(FirstOf(many, {.mask = 0xffff, .lowest = 0xffff, .highest = 0xffff}), 10);
   });
 }
 
