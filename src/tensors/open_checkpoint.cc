@@ -21,7 +21,6 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kPointer = "Git LFS pointer";
-constexpr std::string_view kMissing = "missing";
 constexpr std::int64_t kMostParts = 10'000;
 
 std::string FolderOf(const std::string& path) {
@@ -123,12 +122,9 @@ Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
   ReserveOnHugePages(checkpoint.tensors, index.entries.size());
   std::vector<std::string> missing;
   for (const std::string& shard : index.shards) {
-    const std::string shard_path = (std::filesystem::path(folder) / shard).string();
-    std::error_code error;
-    const auto status = std::filesystem::symlink_status(shard_path, error);
-    if (status.type() == std::filesystem::file_type::not_found && StaysWithin(shard)) {
+    if (IsMissing(folder, shard)) {
       missing.push_back(shard);
-      checkpoint.files.push_back({.name = shard, .format = kMissing});
+      checkpoint.files.push_back({.name = shard, .format = kMissingFile});
     } else {
       AddFileOfFolder(checkpoint, folder, shard, ReadTensorFile);
     }

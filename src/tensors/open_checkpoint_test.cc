@@ -104,6 +104,14 @@ TEST_F(OpenCheckpointTest, NamesWhatItDoesNotRead) {
   EXPECT_EQ(found("j", "\x1F\x8B\x08"), "a gzip archive" + suffix);
   EXPECT_EQ(found("l", "tjgg\x03"), "a GGML file, older than GGUF" + suffix);
   EXPECT_EQ(found("m.bin", "\x01\x02\x03\x04\x05"), "a file of no known kind");
+  EXPECT_EQ(found("m.pt", "not a model\n"), "a text file that begins \"not a model\"");
+  EXPECT_EQ(found("m.safetensors", "\n{\"error\":\"Répondez plus tard\"}\n0123456789"),
+            "a text file that begins \"{\"error\":\"Répondez plus tard\"}\"");
+  EXPECT_EQ(found("m.ckpt", std::string(59, 'a') + "é" + std::string(600, 'b')),
+            "a text file that begins \"" + std::string(59, 'a') + "…\"");
+  // 512 bytes end within a character.
+  EXPECT_EQ(found("m.pt", std::string("a\n") + std::string(509, 'a') + "é"),
+            "a text file that begins \"a\"");
 }
 
 TEST_F(OpenCheckpointTest, GoesByContentAndWarnsOfTheEnding) {

@@ -52,6 +52,17 @@ std::string ShapeText(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+// "a", "b" and 3 more
+std::string FirstNames(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 6;
+  const std::size_t shown = std::min(names.size(), kMostNamed);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", names[i]);
+  }
+  return shown == names.size() ? text : fmt::format("{} and {} more", text, names.size() - shown);
+}
+
 bool IsZip(const ByteSource& source) {
   std::array<std::byte, 2> bytes = {};
   return source.Size() >= 2 && source.ReadAt(0, bytes) && bytes[0] == std::byte{'P'} &&
@@ -107,12 +118,19 @@ class DistributedFiles {
       ReadFile(contents_.files[file], std::span(begin, end));
       begin = end;
     }
+    TellMissing();
     AddTensors();
     AddObjects();
   }
 
  private:
   void ReadFile(const std::string& name, std::span<const Task> tasks) {
+    if (IsMissing(folder_, name)) {
+      checkpoint_.files.push_back({.name = name, .format = kMissingFile});
+      missing_files_.push_back(name);
+      missing_tasks_.insert(missing_tasks_.end(), tasks.begin(), tasks.end());
+      return;
+    }
     Result<FileSource> opened = FileSource::OpenWithin(folder_, name);
     if (!opened) {
       checkpoint_.files.push_back({.name = name, .findings = {Refusal(opened.error().text)}});
@@ -130,6 +148,28 @@ class DistributedFiles {
                                  .source = source,
                                  .folder = folder_});
     CloseLastOfMany(checkpoint_);
+  }
+
+  // All files that the folder lacks at once, for a whole rank may have kept its own.
+  void TellMissing() {
+    if (missing_files_.empty()) {
+      return;
+    }
+    std::vector<std::string> names;
+    names.reserve(missing_tasks_.size());
+    for (const Task& task : missing_tasks_) {
+      names.push_back(NameOf(task));
+    }
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    checkpoint_.findings.push_back(
+        Refusal({folder_,
+                 fmt::format("{} of {} files are missing: {}; they hold all or part of {}",
+                             missing_files_.size(), contents_.files.size(),
+                             FirstNames(missing_files_), FirstNames(names)),
+                 "expected the files that .metadata names",
+                 "each rank writes files of its own, perhaps on its own disk: copy all of them "
+                 "into this folder"}));
   }
 
   const std::string& NameOf(const Task& task) const {
@@ -279,6 +319,8 @@ class DistributedFiles {
   Checkpoint& checkpoint_;
   std::vector<std::vector<Found>> found_ = {};  // of each chunk of each tensor
   std::vector<Json> values_ = {};               // of each object
+  std::vector<std::string> missing_files_ = {};
+  std::vector<Task> missing_tasks_ = {};  // what lies in them
 };
 
 // What the pickle says, as far as it can be trusted.
