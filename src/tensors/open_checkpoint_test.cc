@@ -142,5 +142,38 @@ TEST_F(OpenCheckpointTest, ChoosesTheModelOfAFolder) {
   EXPECT_EQ(OpenCheckpoint(Folder())->files.front().name, "model.safetensors");
 }
 
+// What Trainer of transformers writes beside the weights, and a second copy of them.
+TEST_F(OpenCheckpointTest, NamesThePicklesThatItDidNotRead) {
+  MakeFile("model.safetensors", kOneFloat);
+  for (const char* name : {"training_args.bin", "optimizer.pt", "rng_state.pth", "config.json",
+                           "pytorch_model.bin", "vocab.txt", "zero_to_fp32.py"}) {
+    MakeFile(name, "{}");
+  }
+  const auto not_read = [&] {
+    const Checkpoint checkpoint = *OpenCheckpoint(Folder());
+    std::string names;
+    for (const auto& [key, value] : checkpoint.facts) {
+      for (const Json& name : key == "not_read" ? *value.AsArray() : Json::Array()) {
+        names += *name.AsString() + " ";
+      }
+    }
+    return names;
+  };
+  EXPECT_EQ(not_read(), "optimizer.pt pytorch_model.bin rng_state.pth training_args.bin ");
+  std::filesystem::remove(PathTo("model.safetensors"));
+  EXPECT_EQ(not_read(), "optimizer.pt rng_state.pth training_args.bin ");  // the .bin is read
+}
+
+// Megatron-LM keeps common.pt beside the chunks.
+TEST_F(OpenCheckpointTest, NamesThePicklesInTheLatestFolder) {
+  std::filesystem::copy(CasePath("dcp/grid"), PathTo("iter_0000007"));
+  MakeFile("iter_0000007/common.pt", "");
+  MakeFile("latest_checkpointed_iteration.txt", "7");
+  const Checkpoint checkpoint = *OpenCheckpoint(Folder());
+  const Json facts = Json(checkpoint.facts);
+  ASSERT_NE(facts.Find("not_read"), nullptr);
+  EXPECT_EQ(*facts.Find("not_read")->AsArray()->front().AsString(), "common.pt");
+}
+
 }  // namespace
 }  // namespace fourpiles
