@@ -225,6 +225,10 @@ class DistributedFiles {
       return findings.Refuse(where, fmt::format("{} tensors", reading.tensors.size()),
                              "expected one");
     }
+    if (const std::string& name = reading.tensors.front().name; !name.empty()) {
+      return findings.Refuse(where, fmt::format("a tensor within a container, as \"{}\"", name),
+                             "expected the tensor alone");
+    }
     Take(reading.tensors.front(), task, where, findings);
   }
 

@@ -192,6 +192,9 @@ TEST(OpenDistributed, SaysWhatIsWrong) {
   EXPECT_EQ(WorstFinding("other_shape"),
             "refuse: /__0_0.distcp: chunk of \"model.w\" | F32 of shape [1, 2] | .metadata says "
             "F32 of shape [2, 1] | ");
+  EXPECT_EQ(WorstFinding("dict"),
+            "refuse: /__0_0.distcp: chunk of \"model.w\" | a tensor within a container, as \"w\" | "
+            "expected the tensor alone | ");
   EXPECT_EQ(WorstFinding("zstd"),
             "refuse: /.metadata: tensor \"model.w\" | bytes that were written through zstd | this "
             "version reads what torch.save writes | save the checkpoint without extensions of the "
