@@ -21,10 +21,6 @@ constexpr std::size_t kMostLines = 40;  // of the whole text, so that it fits a 
 constexpr std::size_t kLongestName = 100;
 constexpr std::size_t kLongestValue = 200;
 
-std::string ShapeText(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 std::string Plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", PrintGrouped(count), noun, count == 1 ? "" : "s");
 }
@@ -56,14 +52,17 @@ void AddStorageWords(const Inventory& inventory, std::vector<std::string>& words
   }
 }
 
+// nullptr: there is none of that name.
+const Json* FactOf(const Json::Object& facts, std::string_view key) {
+  const auto found = std::ranges::find(facts, key, &Json::Member::first);
+  return found == facts.end() ? nullptr : &found->second;
+}
+
 // "llama, GGUF version 3, little-endian, 35 keys, vocabulary 128,256"
 std::string FactsLine(const Checkpoint& checkpoint, const Inventory& inventory) {
   const Json::Object& facts =
       checkpoint.files.empty() ? checkpoint.facts : checkpoint.files.front().facts;
-  const auto fact = [&](std::string_view key) -> const Json* {
-    const auto found = std::ranges::find(facts, key, &Json::Member::first);
-    return found == facts.end() ? nullptr : &found->second;
-  };
+  const auto fact = [&](std::string_view key) { return FactOf(facts, key); };
   std::vector<std::string> words;
   if (const Json* architecture = fact("architecture"); architecture && architecture->AsString()) {
     words.push_back("architecture " + Shown(*architecture->AsString(), kLongestName));
@@ -104,9 +103,8 @@ std::string ParameterWords(const Inventory& inventory) {
 // The members of a fact that is a list of texts.
 std::vector<std::string> TextsOf(const Json::Object& facts, std::string_view key) {
   std::vector<std::string> texts;
-  const auto fact = std::ranges::find(facts, key, &Json::Member::first);
-  if (fact != facts.end()) {
-    for (const Json& text : *fact->second.AsArray()) {
+  if (const Json* fact = FactOf(facts, key)) {
+    for (const Json& text : *fact->AsArray()) {
       texts.push_back(ShownName(*text.AsString()));
     }
   }

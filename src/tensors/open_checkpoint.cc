@@ -133,9 +133,8 @@ Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
   TellMissing(missing, index.shards.size(), path, checkpoint);
   TellPointersTogether(checkpoint, path);
   if (missing.empty() && VerdictOf(checkpoint) != FileVerdict::kRefuse) {
-    for (Finding& finding : CheckAgainstIndex(index, checkpoint.tensors, path)) {
-      checkpoint.findings.push_back(std::move(finding));
-    }
+    std::ranges::move(CheckAgainstIndex(index, checkpoint.tensors, path),
+                      std::back_inserter(checkpoint.findings));
   }
   return checkpoint;
 }
@@ -153,9 +152,7 @@ void CheckParts(Checkpoint& checkpoint) {
     const CheckpointFile& file = checkpoint.files[i];
     parts.push_back({.file_name = file.name, .facts = file.facts, .tensors = tensors[i]});
   }
-  for (Finding& finding : CheckSplit(parts)) {
-    checkpoint.findings.push_back(std::move(finding));
-  }
+  std::ranges::move(CheckSplit(parts), std::back_inserter(checkpoint.findings));
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
     checkpoint.findings.push_back(

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/try.h"
 #include "tensors/checkpoint_files.h"
@@ -46,10 +45,6 @@ std::vector<Task> TasksOf(const DistributedContents& contents) {
     return std::tuple(task.place.file, task.place.offset, task.place.bytes);
   });
   return tasks;
-}
-
-std::string ShapeText(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 // "a", "b" and 3 more
@@ -203,9 +198,7 @@ class DistributedFiles {
                format != nullptr && format->name == "pickle") {
       reading = ReadPickleFile(slice);
     }
-    for (Finding& finding : reading.findings) {
-      findings.Add(std::move(finding));
-    }
+    findings.Add(std::move(reading.findings));
   }
 
   void ReadChunk(const ByteSource& slice, const Task& task, FileFindings& findings) {
@@ -218,9 +211,7 @@ class DistributedFiles {
           "this version reads what torch.save writes");
     }
     FileReading reading = ReadTorchZip(slice);
-    for (Finding& finding : reading.findings) {
-      findings.Add(std::move(finding));
-    }
+    findings.Add(std::move(reading.findings));
     if (reading.tensors.size() != 1) {
       return findings.Refuse(where, fmt::format("{} tensors", reading.tensors.size()),
                              "expected one");
@@ -271,9 +262,7 @@ class DistributedFiles {
         checkpoint_.tensors.push_back(JoinedTensor(tensor, found_[i]));
       }
     }
-    for (Finding& finding : std::move(findings).Take()) {
-      checkpoint_.findings.push_back(std::move(finding));
-    }
+    std::ranges::move(std::move(findings).Take(), std::back_inserter(checkpoint_.findings));
   }
 
   static FileTensor JoinedTensor(const DistributedTensor& tensor, std::vector<Found>& found) {
