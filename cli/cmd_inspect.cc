@@ -23,7 +23,7 @@ constexpr Option kOptions[] = {
      .count = Count::kMany,
      .required = true},
     {.name = "--all",
-     .help = "every tensor for itself, and every line of every table",
+     .help = "every tensor for itself, every line of every table, every import of a pickle",
      .count = Count::kFlag},
     {.name = "--filter",
      .value = "NAME",
@@ -142,10 +142,13 @@ Result<Answer> Run(const Arguments& arguments) {
     answer.json = InspectionJson(inspection);
   } else if (arguments.Has("--csv")) {
     answer.text = InspectionCsv(inspection);
-  } else if (answer.exit_status == 0 || !inspection.inventory.rows.empty()) {
+  } else if (answer.exit_status == 0 || !inspection.inventory.rows.empty() ||
+             arguments.Has("--all")) {
     answer.text = InspectionText(inspection, {.all = arguments.Has("--all"),
                                               .metadata = arguments.Has("--metadata"),
                                               .unit = UnitOf(arguments)});
+  } else {
+    answer.text = VerdictLine(VerdictOf(inspection.checkpoint));
   }
   return answer;
 }

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "audit/format_way.h"
 #include "audit/running_totals.h"
@@ -50,10 +49,6 @@ std::map<std::string_view, std::size_t> PlacesOf(const Checkpoint& checkpoint,
     }
   }
   return places;
-}
-
-std::string ShapeText(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 // The format that elements are stored in; nothing of whole numbers.

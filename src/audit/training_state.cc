@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/try.h"
 #include "fourpiles/formats.h"
@@ -24,10 +23,6 @@ std::size_t Index(std::int32_t number) {
 
 std::string_view WordOf(StatePart part) {
   return part == StatePart::kFirst ? "first" : "second";
-}
-
-std::string ShapeText(const FileTensor& tensor) {
-  return fmt::format("[{}]", fmt::join(tensor.shape, ", "));
 }
 
 // A scalar that counts steps: "optimizer.step", "opt_state/0/count".
@@ -191,8 +186,8 @@ class Finder {
     }
     return BadInput(
         {.where = fmt::format("{}: tensor \"{}\"", state_.path, moment.name),
-         .found = fmt::format("a {} moment of shape {}", WordOf(part), ShapeText(moment)),
-         .expected = fmt::format("the weight \"{}\" has {}", of.name, ShapeText(of)),
+         .found = fmt::format("a {} moment of shape {}", WordOf(part), ShapeText(moment.shape)),
+         .expected = fmt::format("the weight \"{}\" has {}", of.name, ShapeText(of.shape)),
          .hint = "the state may be of another model"});
   }
 
@@ -216,7 +211,7 @@ class Finder {
       return BadInput({.where = state_.path,
                        .found = fmt::format("{} moments that belong to no weight, the first \"{}\" "
                                             "of shape {}",
-                                            orphans_.size(), first.name, ShapeText(first)),
+                                            orphans_.size(), first.name, ShapeText(first.shape)),
                        .expected = fmt::format("expected one of {} weights of {}",
                                                candidates_.size(), weights_.path),
                        .hint = "the state may be of another model"});

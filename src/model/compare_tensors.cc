@@ -161,10 +161,6 @@ const std::vector<Fused>& FusedLayers() {
   return fused;
 }
 
-std::string ShapeText(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 bool SameNumber(const Checked& a, const Checked& b) {
   return a.ok() && b.ok() && a.value() == b.value();
 }

@@ -212,7 +212,7 @@ bool HasTensors(const Result<FolderContent>& content) {
   }
   constexpr std::array kEndings = std::to_array<std::string_view>(
       {".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".npz", ".npy"});
-  return !content->index.empty() || content->is_distributed || !content->pointer.empty() ||
+  return content->kind != FolderKind::kFiles ||
          std::ranges::any_of(content->files, [&](const std::string& file) {
            return std::ranges::any_of(
                kEndings, [&](std::string_view ending) { return file.ends_with(ending); });

@@ -30,11 +30,13 @@ struct Inspection {
 };
 
 struct InspectionView {
-  bool all = false;       // every tensor for itself, and every line of every table
+  bool all = false;       // every tensor for itself, every line of every table, every import
   bool metadata = false;  // what the files say of themselves
   ByteUnit unit = ByteUnit::kGib;
 };
 
+// What the verdict is and means, where it is no plain accept: "verdict: report, …\n"; else nothing.
+std::string VerdictLine(FileVerdict verdict);
 // At most 40 lines, but for `all` and `metadata`.
 std::string InspectionText(const Inspection& inspection, const InspectionView& view);
 Json::Object InspectionJson(const Inspection& inspection);

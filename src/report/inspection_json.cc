@@ -3,7 +3,6 @@
 #include "base/error_text.h"
 #include "report/file_text.h"
 #include "report/inspection.h"
-#include "tensors/piles.h"
 
 namespace fourpiles {
 namespace {
@@ -218,6 +217,19 @@ Json::Array NamedJson(const std::vector<NamedTotal>& totals) {
   return array;
 }
 
+Json::Array PilesJson(const Inventory& inventory) {
+  Json::Array array;
+  for (const PileTotal& pile : inventory.piles) {
+    Json::Object json = {{"name", Name(pile.pile)}};
+    for (auto& member : TotalJson(pile.total)) {
+      json.push_back(std::move(member));
+    }
+    json.emplace_back("formats", Json::Object(pile.formats.begin(), pile.formats.end()));
+    array.emplace_back(std::move(json));
+  }
+  return array;
+}
+
 Json::Object GroupJson(const InventoryGroup& group, const Inventory& inventory) {
   return {{"name", group.name},
           {"format", inventory.formats[static_cast<std::size_t>(group.label)].name},
@@ -250,8 +262,9 @@ Json::Object InspectionJson(const Inspection& inspection) {
       {"groups", GroupsJson(inventory.groups, inventory)},
       {"by_format", FormatsJson(inventory)},
       {"by_module", NamedJson(inventory.modules)},
-      {"by_pile", NamedJson(inventory.piles)},
+      {"by_pile", PilesJson(inventory)},
       {"parameters", inventory.total.parameters},
+      {"weight_parameters", WeightParameters(inventory)},
       {"elements", OrLargest(elements)},
       {"bytes", inventory.total.bytes},
       {"unique_storage_bytes", inventory.unique_storage_bytes},

@@ -21,10 +21,6 @@ constexpr std::size_t kMostLines = 40;  // of the whole text, so that it fits a 
 constexpr std::size_t kLongestName = 100;
 constexpr std::size_t kLongestValue = 200;
 
-std::string ShapeText(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 std::string Plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", PrintGrouped(count), noun, count == 1 ? "" : "s");
 }
@@ -56,14 +52,17 @@ void AddStorageWords(const Inventory& inventory, std::vector<std::string>& words
   }
 }
 
+// nullptr: there is none of that name.
+const Json* FactOf(const Json::Object& facts, std::string_view key) {
+  const auto found = std::ranges::find(facts, key, &Json::Member::first);
+  return found == facts.end() ? nullptr : &found->second;
+}
+
 // "llama, GGUF version 3, little-endian, 35 keys, vocabulary 128,256"
 std::string FactsLine(const Checkpoint& checkpoint, const Inventory& inventory) {
   const Json::Object& facts =
       checkpoint.files.empty() ? checkpoint.facts : checkpoint.files.front().facts;
-  const auto fact = [&](std::string_view key) -> const Json* {
-    const auto found = std::ranges::find(facts, key, &Json::Member::first);
-    return found == facts.end() ? nullptr : &found->second;
-  };
+  const auto fact = [&](std::string_view key) { return FactOf(facts, key); };
   std::vector<std::string> words;
   if (const Json* architecture = fact("architecture"); architecture && architecture->AsString()) {
     words.push_back("architecture " + Shown(*architecture->AsString(), kLongestName));
@@ -91,6 +90,49 @@ std::string FactsLine(const Checkpoint& checkpoint, const Inventory& inventory) 
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+// "25 parameters", and of a trainer's checkpoint "25 parameters and 42 other numbers"
+std::string ParameterWords(const Inventory& inventory) {
+  const std::int64_t weights = WeightParameters(inventory);
+  const std::string words = Plural(weights, "parameter");
+  return weights == inventory.total.parameters
+             ? words
+             : fmt::format("{} and {}", words,
+                           Plural(inventory.total.parameters - weights, "other number"));
+}
+
+// The members of a fact that is a list of texts.
+std::vector<std::string> TextsOf(const Json::Object& facts, std::string_view key) {
+  std::vector<std::string> texts;
+  if (const Json* fact = FactOf(facts, key)) {
+    for (const Json& text : *fact->AsArray()) {
+      texts.push_back(ShownName(*text.AsString()));
+    }
+  }
+  return texts;
+}
+
+// "not read: optimizer.pt, training_args.bin, which lie beside it …"
+std::string NotReadLine(const Checkpoint& checkpoint, bool all) {
+  constexpr std::size_t kMostNames = 6;
+  std::vector<std::string> names = TextsOf(checkpoint.facts, "not_read");
+  if (names.empty()) {
+    return "";
+  }
+  const std::size_t shown = all ? names.size() : std::min(names.size(), kMostNames);
+  const std::size_t more = names.size() - shown;
+  names.resize(shown);
+  return fmt::format("beside it, not read and not judged: {}{}\n", fmt::join(names, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+// What follows the head line, a line for each that there is.
+std::string FactLines(const Inspection& inspection, bool all) {
+  const Checkpoint& checkpoint = inspection.checkpoint;
+  const std::string facts = FactsLine(checkpoint, inspection.inventory);
+  return (facts.empty() ? "" : facts + "\n") + VerdictLine(VerdictOf(checkpoint)) +
+         NotReadLine(checkpoint, all);
+}
+
 std::string HeadLine(const Inspection& inspection, ByteUnit unit) {
   const Checkpoint& checkpoint = inspection.checkpoint;
   const TensorTotal& total = inspection.inventory.total;
@@ -101,7 +143,7 @@ std::string HeadLine(const Inspection& inspection, ByteUnit unit) {
     where = fmt::format(" in {}", checkpoint.files.front().format);
   }
   return fmt::format("{}: {}, {}, {}{}\n", Shown(checkpoint.path, kLongestName),
-                     Plural(total.tensors, "tensor"), Plural(total.parameters, "parameter"),
+                     Plural(total.tensors, "tensor"), ParameterWords(inspection.inventory),
                      PrintBytes(Bytes(inspection.inventory.unique_storage_bytes), unit), where);
 }
 
@@ -167,6 +209,21 @@ class Tables {
             }};
   }
 
+  // "optimizer: float32, uint8"
+  Table Piles() const {
+    return {.heads = {"pile", "tensors", "parameters", "bytes"},
+            .right = {1, 2, 3},
+            .lines = inventory_.piles.size(),
+            .line = [this](std::size_t i) {
+              const PileTotal& pile = inventory_.piles[i];
+              std::string formats;
+              for (const auto& [format, bytes] : pile.formats) {
+                formats += (formats.empty() ? "" : ", ") + ShownName(format);
+              }
+              return Line(fmt::format("{}: {}", Name(pile.pile), formats), pile.total);
+            }};
+  }
+
   template <class Lines>
   Table Tensors(const Lines& lines) const {
     return {.heads = {"tensor", "format", "shape", "parameters", "bytes"},
@@ -199,6 +256,17 @@ class Tables {
   ByteUnit unit_;
 };
 
+// Of each file what loading it would import beyond the needs of a state dict.
+std::string ImportsText(const Checkpoint& checkpoint) {
+  TextRows rows = {{"loading it would import", "file"}};
+  for (const CheckpointFile& file : checkpoint.files) {
+    for (std::string& name : TextsOf(file.facts, "unsafe_globals")) {
+      rows.push_back({std::move(name), ShownName(file.name)});
+    }
+  }
+  return rows.size() == 1 ? "" : "\n" + InColumns(rows, {});
+}
+
 std::string MetadataText(const Checkpoint& checkpoint) {
   std::string text;
   for (const CheckpointFile& file : checkpoint.files) {
@@ -226,13 +294,24 @@ std::size_t LinesOf(std::string_view text) {
 
 }  // namespace
 
+std::string VerdictLine(FileVerdict verdict) {
+  switch (verdict) {
+    case FileVerdict::kAccept:
+      return "";
+    case FileVerdict::kAcceptWithWarning:
+      return "verdict: accept-with-warning, it can be used, something is odd\n";
+    case FileVerdict::kReport:
+      return "verdict: report, a person must look at it before it is used\n";
+    case FileVerdict::kRefuse:
+      break;
+  }
+  return "verdict: refuse, part of it cannot be trusted or read\n";
+}
+
 std::string InspectionText(const Inspection& inspection, const InspectionView& view) {
   const Inventory& inventory = inspection.inventory;
   const auto most = [&](std::size_t lines) { return view.all ? SIZE_MAX : lines; };
-  std::string text = HeadLine(inspection, view.unit);
-  if (const std::string facts = FactsLine(inspection.checkpoint, inventory); !facts.empty()) {
-    text += facts + "\n";
-  }
+  std::string text = HeadLine(inspection, view.unit) + FactLines(inspection, view.all);
   const Tables tables(inspection, view);
   if (inventory.rows.empty() && !inspection.checkpoint.tensors.empty()) {
     text += "no tensor matches the filter\n";
@@ -247,12 +326,13 @@ std::string InspectionText(const Inspection& inspection, const InspectionView& v
     text += TableText(tables.Named("module", inventory.modules), most(6));
   }
   if (!inventory.piles.empty()) {
-    text += TableText(tables.Named("pile", inventory.piles), most(4));
+    text += TableText(tables.Piles(), SIZE_MAX);
   }
   // The rest of the screen: an empty line, a heading, and the line of what is left out stand too.
   const std::size_t left = kMostLines - LinesOf(text) - 3;
   if (view.all) {
-    text += TableText(tables.Tensors(inventory.rows), SIZE_MAX);
+    text += inventory.rows.empty() ? "" : TableText(tables.Tensors(inventory.rows), SIZE_MAX);
+    text += ImportsText(inspection.checkpoint);
   } else if (!inventory.groups.empty()) {
     text += TableText(tables.Tensors(inventory.groups), left);
   }
@@ -276,7 +356,10 @@ std::string DifferenceText(const Inspection& first, const Inspection& second,
   const std::size_t most = view.all ? SIZE_MAX : kMostGroups;
   const ByteUnit unit = view.unit;
   const CheckpointDifference difference = DifferenceOf(first.inventory, second.inventory);
-  std::string text = HeadLine(first, unit) + HeadLine(second, unit);
+  std::string text;
+  for (const Inspection* side : {&first, &second}) {
+    text += HeadLine(*side, unit) + VerdictLine(VerdictOf(side->checkpoint));
+  }
   text += fmt::format("\n{} alike in name, shape and format\n", Plural(difference.alike, "tensor"));
   const Inspection* sides[] = {&first, &second};
   for (std::size_t side = 0; side < 2; ++side) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/keyed_hash.h"
 
 namespace fourpiles {
@@ -57,6 +60,10 @@ std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& name
   }
   std::ranges::sort(repeated);
   return repeated;
+}
+
+std::string ShapeText(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 Checked ElementsOf(const std::vector<std::int64_t>& shape) {

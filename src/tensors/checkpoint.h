@@ -113,6 +113,8 @@ std::vector<std::size_t> RepeatedNames(const std::vector<std::string_view>& name
 inline constexpr std::size_t kMostDimensions = 64;
 inline constexpr std::int64_t kMostTensors = 10'000'000;
 
+std::string ShapeText(const std::vector<std::int64_t>& shape);  // "[4096, 128]"
+
 // The product of the dimensions, taken in order, so that one that overflows before a zero is told.
 Checked ElementsOf(const std::vector<std::int64_t>& shape);
 

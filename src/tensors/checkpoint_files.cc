@@ -1,6 +1,8 @@
 #include "tensors/checkpoint_files.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "tensors/file_formats.h"
@@ -59,6 +61,13 @@ void AddFileOfFolder(Checkpoint& checkpoint, const std::string& folder, const st
   }
   checkpoint.files.back().folder = folder;
   CloseLastOfMany(checkpoint);
+}
+
+bool IsMissing(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  return StaysWithin(name) &&
+         std::filesystem::symlink_status(std::filesystem::path(folder) / name, error).type() ==
+             std::filesystem::file_type::not_found;
 }
 
 void CloseLastOfMany(Checkpoint& checkpoint) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/byte_source.h"
 #include "tensors/open_checkpoint.h"
@@ -22,6 +23,10 @@ void AddFile(Checkpoint& checkpoint, std::string name,
 // cannot be opened is a finding. Of many files the later ones are closed again.
 void AddFileOfFolder(Checkpoint& checkpoint, const std::string& folder, const std::string& name,
                      FileReading (*read)(const ByteSource&));
+
+// The format of a file that another one names and the folder lacks.
+inline constexpr std::string_view kMissingFile = "missing";
+bool IsMissing(const std::string& folder, const std::string& name);
 
 // Closes the last file again where many are open.
 void CloseLastOfMany(Checkpoint& checkpoint);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 #include "tensors/gguf.h"
 #include "tensors/npy.h"
 #include "tensors/safetensors.h"
@@ -17,6 +18,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
+constexpr std::string_view kWhite = " \t\r\n\f";
 constexpr std::size_t kBeginningBytes = 512;  // one block of a tar archive
 
 // A header length that the file can hold, and JSON behind it.
@@ -58,7 +60,7 @@ bool IsNpz(const FileBeginning& file) {
 }
 
 bool IsText(const FileBeginning& file, std::initializer_list<std::string_view> beginnings) {
-  const std::size_t first = file.bytes.find_first_not_of(" \t\r\n\f");
+  const std::size_t first = file.bytes.find_first_not_of(kWhite);
   if (first == std::string_view::npos) {
     return false;
   }
@@ -99,6 +101,19 @@ bool IsTflite(const FileBeginning& file) {
   return file.bytes.size() >= 8 && file.bytes.substr(4, 4) == "TFL3";
 }
 
+// Letters, signs and white space alone, as an error page or a note has them.
+bool IsPlainText(const FileBeginning& file) {
+  // The beginning may end within the last character.
+  const std::size_t most_cut = file.bytes.size() == kBeginningBytes ? 3 : 0;
+  return Utf8Prefix(file.bytes) + most_cut >= file.bytes.size() &&
+         file.bytes.find_first_not_of(kWhite) != std::string_view::npos &&
+         std::ranges::all_of(file.bytes, [](char c) {
+           return static_cast<unsigned char>(c) >= ' ' ? c != '\x7F'
+                                                       : kWhite.find(c) != std::string_view::npos;
+         });
+}
+
+constexpr std::string_view kText = "text file";
 constexpr std::string_view kUnpackHint = "unpack it and give the files within";
 
 // Asked in this order. Magic numbers stand in the documents of the formats.
@@ -157,6 +172,8 @@ constexpr std::array kFormats = {
     FileFormat{"tar archive", ".pt", IsTar, ReadTorchTar},
     FileFormat{"pickle", ".pt", IsPickle, ReadPickleFile},
     FileFormat{"ONNX model", ".onnx", IsOnnx, nullptr, "give the model it was exported from"},
+    FileFormat{kText, "", IsPlainText, nullptr,
+               "look into it: a failed download may have left its message there"},
 };
 
 std::string BeginningOf(const ByteSource& source) {
@@ -175,6 +192,16 @@ FileReading Refused(std::string_view format, ErrorText text) {
 FileVerdict VerdictOfUnread(const FileFormat& format, std::string_view lower_name) {
   const bool is_named = format.hint == kUnpackHint && lower_name.ends_with(format.ending);
   return is_named ? FileVerdict::kReport : FileVerdict::kRefuse;
+}
+
+// "a text file that begins \"404: Not Found\""
+std::string TextFile(std::string_view bytes) {
+  constexpr std::size_t kLongest = 60;
+  bytes.remove_prefix(bytes.find_first_not_of(kWhite));
+  std::string_view line = bytes.substr(0, bytes.find_first_of("\r\n"));
+  const bool is_long = line.size() > kLongest;
+  line = line.substr(0, Utf8Prefix(line.substr(0, kLongest)));
+  return fmt::format("a text file that begins \"{}{}\"", line, is_long ? "…" : "");
 }
 
 std::string WithArticle(std::string_view noun) {
@@ -210,9 +237,11 @@ FileReading ReadTensorFile(const ByteSource& source) {
   }
   const std::string lower = LowerCase(name);
   if (format->read == nullptr) {
-    FileReading unread = Refused(
-        format->name, {name, WithArticle(format->name) + ", which this version does not read",
-                       std::string(kExpectedFile), std::string(format->hint)});
+    std::string found = format->name == kText
+                            ? TextFile(BeginningOf(source))
+                            : WithArticle(format->name) + ", which this version does not read";
+    FileReading unread = Refused(format->name, {name, std::move(found), std::string(kExpectedFile),
+                                                std::string(format->hint)});
     unread.findings.front().verdict = VerdictOfUnread(*format, lower);
     return unread;
   }

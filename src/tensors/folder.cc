@@ -16,6 +16,7 @@
 #include "base/try.h"
 #include "tensors/deepspeed_ranks.h"
 #include "tensors/gguf_split.h"
+#include "tensors/open_distributed.h"
 
 namespace fourpiles {
 namespace {
@@ -30,6 +31,8 @@ constexpr std::string_view kPyTorchModel = "pytorch_model.bin";
 // Model files of other kinds, the usual names first.
 constexpr std::array<std::string_view, 9> kOtherEndings = {
     ".bin", ".pt", ".pth", ".ckpt", ".onnx", ".tflite", ".h5", ".npz", ".npy"};
+constexpr std::array<std::string_view, 6> kPickleEndings = {".bin",  ".pt",  ".pth",
+                                                            ".ckpt", ".pkl", ".pickle"};
 // What DeepSpeed and Megatron-LM write beside the folders of their checkpoints.
 constexpr std::array<std::string_view, 2> kPointers = {"latest",
                                                        "latest_checkpointed_iteration.txt"};
@@ -115,9 +118,10 @@ bool Has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::binary_search(names, name);
 }
 
+// What models are published as. Empty: neither.
 std::vector<std::string> SafetensorsOrGguf(const std::vector<std::string>& names) {
   std::vector<std::string> files = WithEnding(names, ".safetensors");
-  if (std::ranges::count(files, "model.safetensors") != 0) {
+  if (Has(files, "model.safetensors")) {
     return {"model.safetensors"};
   }
   if (files.empty()) {
@@ -128,45 +132,20 @@ std::vector<std::string> SafetensorsOrGguf(const std::vector<std::string>& names
   return files;
 }
 
-bool IsEmpty(const FolderContent& content) {
-  return content.index.empty() && content.files.empty();
-}
-
-// What models are published as: an index of safetensors, safetensors, GGUF. Empty: none of these.
-FolderContent Published(const std::vector<std::string>& names) {
-  FolderContent content = {.index = IndexOf(names, ".safetensors.index.json")};
-  if (content.index.empty()) {
-    content.files = SafetensorsOrGguf(names);
-    content.is_split = !content.files.empty() && ParseSplitName(content.files.front()).has_value();
-  }
-  return content;
-}
-
-// What trainers on many devices write: each rank its own files. Whether the folder has it.
-bool FindTrainers(const std::vector<std::string>& names, FolderContent& content) {
-  content.is_distributed = Has(names, ".metadata") && !WithEnding(names, ".distcp").empty();
-  if (!content.is_distributed) {
-    content.files = WithEnding(names, "_states.pt");
-    content.is_deepspeed = std::ranges::any_of(
-        content.files, [](const std::string& name) { return ParseRankName(name).has_value(); });
-  }
-  return content.is_distributed || content.is_deepspeed;
-}
-
-// What is left when a folder has no file of tensors by a known name. Whether there is something.
-bool FindOthers(const std::vector<std::string>& names, FolderContent& content) {
-  content.is_distributed = Has(names, ".metadata");  // without its files, which will be told
-  for (const std::string_view pointer : kPointers) {
-    if (!content.is_distributed && content.pointer.empty() && Has(names, pointer)) {
-      content.pointer = pointer;
-    }
-  }
-  return content.is_distributed || !content.pointer.empty() || Has(names, "config.json");
+// The files of DeepSpeed's ranks, and those of single layers beside them. Empty: there are none.
+std::vector<std::string> RankFiles(const std::vector<std::string>& names) {
+  std::vector<std::string> files = WithEnding(names, "_states.pt");
+  const bool has_ranks = std::ranges::any_of(
+      files, [](const std::string& name) { return ParseRankName(name).has_value(); });
+  return has_ranks ? files : std::vector<std::string>();
 }
 
 // The first file of another kind; none where there is none.
 Result<std::vector<std::string>> OtherFile(const std::string& path,
                                            const std::vector<std::string>& names) {
+  if (Has(names, kPyTorchModel)) {
+    return {{std::string(kPyTorchModel)}};
+  }
   for (const std::string_view ending : kOtherEndings) {
     const std::vector<std::string> others = WithEnding(names, ending);
     if (others.size() > 1 && ending.starts_with(".np")) {
@@ -176,32 +155,72 @@ Result<std::vector<std::string>> OtherFile(const std::string& path,
       return others;
     }
     if (!others.empty()) {
-      return {{Has(others, kPyTorchModel) ? std::string(kPyTorchModel) : others.front()}};
+      return {{others.front()}};
     }
   }
   return std::vector<std::string>();
+}
+
+// What models are published as, and what trainers on many devices write: each rank its own files.
+Result<std::optional<FolderContent>> WholeModel(const std::string& path,
+                                                const std::vector<std::string>& names) {
+  if (std::string index = IndexOf(names, ".safetensors.index.json"); !index.empty()) {
+    return FolderContent{.kind = FolderKind::kIndex, .name = std::move(index)};
+  }
+  if (std::vector<std::string> files = SafetensorsOrGguf(names); !files.empty()) {
+    return ArePartsOfOne(files)
+               ? Result<std::optional<FolderContent>>(FolderContent{.files = std::move(files)})
+               : SeveralModels(path, files);
+  }
+  if (Has(names, kDistributedMetadata) && !WithEnding(names, ".distcp").empty()) {
+    return FolderContent{.kind = FolderKind::kDistributed};
+  }
+  if (std::vector<std::string> files = RankFiles(names); !files.empty()) {
+    return FolderContent{.kind = FolderKind::kDeepSpeed, .files = std::move(files)};
+  }
+  return std::nullopt;
+}
+
+Result<FolderContent> ContentOf(const std::string& path, const std::vector<std::string>& names) {
+  TRY(const std::optional<FolderContent> whole, WholeModel(path, names));
+  if (whole) {
+    return *whole;
+  }
+  if (std::string index = IndexOf(names, ".bin.index.json"); !index.empty()) {
+    return FolderContent{.kind = FolderKind::kIndex, .name = std::move(index)};
+  }
+  TRY(std::vector<std::string> others, OtherFile(path, names));
+  if (!others.empty()) {
+    return FolderContent{.files = std::move(others)};
+  }
+  if (Has(names, kDistributedMetadata)) {  // without its files, which will be told
+    return FolderContent{.kind = FolderKind::kDistributed};
+  }
+  for (const std::string_view pointer : kPointers) {
+    if (Has(names, pointer)) {
+      return FolderContent{.kind = FolderKind::kPointer, .name = std::string(pointer)};
+    }
+  }
+  return Has(names, "config.json") ? Result<FolderContent>(FolderContent()) : NoModel(path);
+}
+
+// By their names: what Python's programs of training and inference load.
+std::vector<std::string> PicklesOf(const std::vector<std::string>& names) {
+  std::vector<std::string> pickles;
+  std::ranges::copy_if(names, std::back_inserter(pickles), [](const std::string& name) {
+    return std::ranges::any_of(kPickleEndings,
+                               [&](std::string_view ending) { return name.ends_with(ending); });
+  });
+  return pickles;
 }
 
 }  // namespace
 
 Result<FolderContent> ModelFilesOf(const std::string& path) {
   TRY(const std::vector<std::string> names, FilesOf(path));
-  FolderContent content = Published(names);
-  if (!content.files.empty() && !ArePartsOfOne(content.files)) {
-    return SeveralModels(path, content.files);
-  }
-  if (!IsEmpty(content) || FindTrainers(names, content)) {
-    return content;
-  }
-  content = {.index = IndexOf(names, ".bin.index.json")};
-  if (content.index.empty()) {
-    TRY(content.files, OtherFile(path, names));
-  }
-  if (!content.files.empty()) {
-    content.is_split = ParseSplitName(content.files.front()).has_value();
-  }
-  return !IsEmpty(content) || FindOthers(names, content) ? Result<FolderContent>(content)
-                                                         : NoModel(path);
+  TRY(FolderContent content, ContentOf(path, names));
+  content.pickles = PicklesOf(names);
+  return content;
 }
 
 // megatron/training/checkpointing.py, get_checkpoint_name(); deepspeed/runtime/engine.py.

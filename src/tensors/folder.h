@@ -10,13 +10,21 @@
 
 namespace fourpiles {
 
+// How the files of a model belong together.
+enum class FolderKind {
+  kFiles,        // one file of tensors, or the numbered parts of one model; none: documents alone
+  kIndex,        // the document `name` says which files there are
+  kDistributed,  // `.metadata` does
+  kDeepSpeed,    // each rank of DeepSpeed has its own
+  kPointer,      // the file `name` says which folder within this one has the model
+};
+
 struct FolderContent {
-  std::string index = {};               // of a sharded model; empty: none
-  std::vector<std::string> files = {};  // of tensors, where there is no index
-  bool is_split = false;                // the files are the numbered parts of one model
-  bool is_distributed = false;          // `.metadata` says what its other files hold
-  bool is_deepspeed = false;            // the files are those of DeepSpeed's ranks
-  std::string pointer = {};  // a file that names the folder within this one that has the model
+  FolderKind kind = FolderKind::kFiles;
+  std::string name = {};
+  std::vector<std::string> files = {};  // of kFiles and kDeepSpeed
+  // All files that may be pickles, of the model or beside it: pytorch_model.bin, optimizer.pt.
+  std::vector<std::string> pickles = {};
 };
 
 // By the names of the files, in this order: an index of safetensors, safetensors, GGUF, a

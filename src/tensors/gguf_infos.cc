@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/checked.h"
 #include "base/try.h"
@@ -24,10 +23,6 @@ constexpr std::string_view kCutHint = "the file may be cut short; compare its si
 
 std::string TensorWhere(std::string_view file, std::string_view name) {
   return fmt::format("{}: tensor \"{}\"", file, name);
-}
-
-std::string ShapeText(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 // An info as it stands in the file.

@@ -4,15 +4,12 @@
 #include <functional>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/huge_pages.h"
 #include "tensors/name_pattern.h"
-#include "tensors/piles.h"
 #include "tensors/surprises.h"
 
 namespace fourpiles {
@@ -181,33 +178,27 @@ void AddUpModules(Inventory& inventory) {
   }
 }
 
-// "weights: bfloat16, float32"
-std::string PileLabel(TensorPile pile, const std::set<std::string_view>& formats) {
-  return fmt::format("{}: {}", Name(pile), fmt::join(formats, ", "));
-}
-
 void AddUpPiles(const Checkpoint& checkpoint, const StoredWeights& weights, Inventory& inventory) {
   const std::vector<PiledTensor> piles = TensorPilesOf(checkpoint.tensors);
   if (std::ranges::all_of(piles,
                           [](const PiledTensor& of) { return of.pile == TensorPile::kWeights; })) {
     return;
   }
-  struct Sum {
-    TensorTotal total = {};
-    std::set<std::string_view> formats = {};
-  };
-  std::map<TensorPile, Sum> sums;
+  std::map<TensorPile, PileTotal> sums;
   for (std::size_t i = 0; i < piles.size(); ++i) {
     if (inventory.chosen[i]) {
       const FileTensor& tensor = checkpoint.tensors[i];
-      Sum& sum = sums[piles[i].pile];
+      PileTotal& sum = sums[piles[i].pile];
+      sum.pile = piles[i].pile;
       sum.total.Add(
           {.tensors = 1, .parameters = weights.tensors[i].parameters, .bytes = tensor.bytes});
-      sum.formats.insert(tensor.type ? tensor.type->name : std::string_view(tensor.dtype));
+      std::int64_t& bytes = sum.formats[LabelOf(tensor)];
+      bytes = OrLargest(Checked(bytes) + tensor.bytes);
     }
   }
-  for (const auto& [pile, sum] : sums) {
-    inventory.piles.push_back({.name = PileLabel(pile, sum.formats), .total = sum.total});
+  inventory.piles.reserve(sums.size());
+  for (auto& [pile, sum] : sums) {
+    inventory.piles.push_back(std::move(sum));
   }
 }
 
@@ -266,6 +257,14 @@ void PackedBytes::Add(const PackedBytes& more) {
   scales = OrLargest(Checked(scales) + more.scales);
   zero_points = OrLargest(Checked(zero_points) + more.zero_points);
   other = OrLargest(Checked(other) + more.other);
+}
+
+std::int64_t WeightParameters(const Inventory& inventory) {
+  if (inventory.piles.empty()) {
+    return inventory.total.parameters;
+  }
+  const auto weights = std::ranges::find(inventory.piles, TensorPile::kWeights, &PileTotal::pile);
+  return weights == inventory.piles.end() ? 0 : weights->total.parameters;
 }
 
 Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights,

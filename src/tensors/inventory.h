@@ -3,10 +3,12 @@
 // A checkpoint summed up: what a person reads instead of a hundred thousand names.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tensors/piles.h"
 #include "tensors/quantised.h"
 
 namespace fourpiles {
@@ -53,6 +55,13 @@ struct NamedTotal {
   TensorTotal total = {};
 };
 
+// What a trainer's checkpoint has of a pile.
+struct PileTotal {
+  TensorPile pile = TensorPile::kWeights;
+  TensorTotal total = {};
+  std::map<std::string, std::int64_t> formats = {};  // the bytes of each
+};
+
 struct FormatTotal {
   std::string name = {};  // "bfloat16", "int4, gptq, groups of 128"
   bool packed = false;
@@ -77,14 +86,16 @@ struct Inventory {
   std::vector<FormatTotal> formats = {};  // by bytes, largest first; rows name them by index
   std::vector<NamedTotal> files = {};     // in the order of the checkpoint
   std::vector<NamedTotal> modules = {};   // by bytes
-  // What a trainer's checkpoint holds of each pile, those that it has, with their formats:
-  // "weights: float32". Empty where all are weights.
-  std::vector<NamedTotal> piles = {};
+  // What a trainer's checkpoint holds of each pile, those that it has. Empty where all are weights.
+  std::vector<PileTotal> piles = {};
   std::vector<InventoryRow> rows = {};
   std::vector<bool> chosen = {};  // of each tensor of the checkpoint: a part of one of the rows
   std::vector<InventoryGroup> groups = {};
   std::vector<std::string> warnings = {};  // what surprises in a good file
 };
+
+// The parameters of the weights alone, without what a trainer keeps beside them.
+std::int64_t WeightParameters(const Inventory& inventory);
 
 // `checkpoint` and `weights` must outlive the inventory.
 Inventory InventoryOf(const Checkpoint& checkpoint, const StoredWeights& weights,

@@ -24,6 +24,8 @@ constexpr std::int64_t kUsualBytes = 256;
 // Of all longer headers of an archive: a header of 1 MB may be deflated to 1 KB.
 constexpr std::int64_t kMostLongHeaders = 100'000'000;
 constexpr std::string_view kEnding = ".npy";
+// NPY_MAXDIMS was 32 up to NumPy 1.26, and is 64 (numpy/core/include/numpy/ndarraytypes.h).
+constexpr std::size_t kMostDimensionsOfNumPy1 = 32;
 
 // Strides of an array whose first dimension is the fastest, of at least one element; empty where
 // that is row-major too.
@@ -56,6 +58,10 @@ Result<std::optional<FileTensor>> TensorOf(const NpyHeader& header, std::int64_t
   }
   if (!type.warning.empty()) {
     findings.Warn({where, type.warning, "expected a type of numbers and its order of bytes", ""});
+  }
+  if (header.shape.size() > kMostDimensionsOfNumPy1) {
+    findings.Warn({where, fmt::format("{} dimensions", header.shape.size()),
+                   fmt::format("NumPy before 2.0 reads at most {}", kMostDimensionsOfNumPy1), ""});
   }
   const Checked elements = ElementsOf(header.shape);
   const Checked bytes = elements * type.bytes;

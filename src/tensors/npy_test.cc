@@ -65,6 +65,24 @@ void ExpectLayout(const Json& row, const FileReading& reading) {
   }
 }
 
+// NumPy 1.24.2 reads 32, and says of 33: "maximum supported dimension for an ndarray is 32".
+TEST(Npy, WarnsOfMoreDimensionsThanNumPy1Reads) {
+  const auto told = [](int dimensions) {
+    std::string shape;
+    for (int i = 0; i < dimensions; ++i) {
+      shape += "1, ";
+    }
+    return ToldOf(
+        fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}\n", shape), 4);
+  };
+  EXPECT_EQ(told(32), "accept");
+  EXPECT_EQ(told(33),
+            "accept-with-warning: x.npy | 33 dimensions | NumPy before 2.0 reads at most "
+            "32 | ");
+  EXPECT_EQ(told(64).substr(0, 19), "accept-with-warning");
+  EXPECT_EQ(told(65).substr(0, 6), "refuse");
+}
+
 // Facts as another reader of the same headers told them, and NumPy of the arrays that it wrote.
 TEST(Npy, GivesEveryCaseItsOutcomeAndFacts) {
   for (const Json& row : ReadCases("npy.jsonl")) {

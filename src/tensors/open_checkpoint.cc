@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -21,7 +22,6 @@ namespace fourpiles {
 namespace {
 
 constexpr std::string_view kPointer = "Git LFS pointer";
-constexpr std::string_view kMissing = "missing";
 constexpr std::int64_t kMostParts = 10'000;
 
 std::string FolderOf(const std::string& path) {
@@ -123,12 +123,9 @@ Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
   ReserveOnHugePages(checkpoint.tensors, index.entries.size());
   std::vector<std::string> missing;
   for (const std::string& shard : index.shards) {
-    const std::string shard_path = (std::filesystem::path(folder) / shard).string();
-    std::error_code error;
-    const auto status = std::filesystem::symlink_status(shard_path, error);
-    if (status.type() == std::filesystem::file_type::not_found && StaysWithin(shard)) {
+    if (IsMissing(folder, shard)) {
       missing.push_back(shard);
-      checkpoint.files.push_back({.name = shard, .format = kMissing});
+      checkpoint.files.push_back({.name = shard, .format = kMissingFile});
     } else {
       AddFileOfFolder(checkpoint, folder, shard, ReadTensorFile);
     }
@@ -136,9 +133,8 @@ Checkpoint OpenIndex(const std::string& path, const ByteSource& source) {
   TellMissing(missing, index.shards.size(), path, checkpoint);
   TellPointersTogether(checkpoint, path);
   if (missing.empty() && VerdictOf(checkpoint) != FileVerdict::kRefuse) {
-    for (Finding& finding : CheckAgainstIndex(index, checkpoint.tensors, path)) {
-      checkpoint.findings.push_back(std::move(finding));
-    }
+    std::ranges::move(CheckAgainstIndex(index, checkpoint.tensors, path),
+                      std::back_inserter(checkpoint.findings));
   }
   return checkpoint;
 }
@@ -156,9 +152,7 @@ void CheckParts(Checkpoint& checkpoint) {
     const CheckpointFile& file = checkpoint.files[i];
     parts.push_back({.file_name = file.name, .facts = file.facts, .tensors = tensors[i]});
   }
-  for (Finding& finding : CheckSplit(parts)) {
-    checkpoint.findings.push_back(std::move(finding));
-  }
+  std::ranges::move(CheckSplit(parts), std::back_inserter(checkpoint.findings));
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
     checkpoint.findings.push_back(
@@ -178,12 +172,28 @@ Checkpoint WithPath(Checkpoint checkpoint, const std::string& path) {
   return checkpoint;
 }
 
-// The checkpoint of trainers that write a folder, by what the folder has.
+// The checkpoint of trainers that write a folder, by what the folder has; needs such a content.
 Result<Checkpoint> OpenRanks(const std::string& path, const FolderContent& content) {
-  TRY(Checkpoint checkpoint, content.is_distributed
-                                 ? OpenDistributed(path)
-                                 : Result<Checkpoint>(OpenDeepSpeed(path, content.files)));
-  return WithPath(std::move(checkpoint), path);
+  return content.kind == FolderKind::kDistributed
+             ? OpenDistributed(path)
+             : Result<Checkpoint>(OpenDeepSpeed(path, content.files));
+}
+
+// Pickles that lie beside the model and were not read: nobody has judged them.
+void TellNotRead(const std::vector<std::string>& pickles, Checkpoint& checkpoint) {
+  std::set<std::string_view> read;
+  for (const CheckpointFile& file : checkpoint.files) {
+    read.insert(file.name);
+  }
+  Json::Array not_read;
+  for (const std::string& name : pickles) {
+    if (!read.contains(name)) {
+      not_read.emplace_back(name);
+    }
+  }
+  if (!not_read.empty()) {
+    checkpoint.facts.emplace_back("not_read", std::move(not_read));
+  }
 }
 
 // The folder that a file like "latest" names, one step down from its own.
@@ -198,7 +208,8 @@ Result<Checkpoint> OpenLatest(const std::string& path, const std::string& pointe
                                              std::filesystem::file_type::directory;
   const Result<FolderContent> content =
       is_there ? ModelFilesOf(folder) : Result<FolderContent>(FolderContent());
-  if (!content || !(content->is_distributed || content->is_deepspeed)) {
+  if (!content ||
+      (content->kind != FolderKind::kDistributed && content->kind != FolderKind::kDeepSpeed)) {
     return BadInput({std::string(source.Name()),
                      fmt::format("the name of the folder \"{}\"", name.empty() ? text : name),
                      "expected one beside it with a checkpoint of several ranks",
@@ -206,35 +217,51 @@ Result<Checkpoint> OpenLatest(const std::string& path, const std::string& pointe
   }
   TRY(Checkpoint checkpoint, OpenRanks(folder, *content));
   checkpoint.facts.emplace_back("folder", name);
-  return WithPath(std::move(checkpoint), path);
+  TellNotRead(content->pickles, checkpoint);
+  return checkpoint;
+}
+
+Result<Checkpoint> OpenIndexOfFolder(const std::string& path, const std::string& index) {
+  TRY(const FileSource source, FileSource::OpenWithin(path, index));
+  return OpenIndex((std::filesystem::path(path) / index).string(), source);
+}
+
+Checkpoint OpenFiles(const std::string& path, const std::vector<std::string>& files) {
+  Checkpoint checkpoint = {.path = path};
+  for (const std::string& file : files) {
+    AddFileOfFolder(checkpoint, path, file, ReadTensorFile);
+  }
+  TellPointersTogether(checkpoint, path);
+  if (!files.empty() && ParseSplitName(files.front()) &&
+      VerdictOf(checkpoint) != FileVerdict::kRefuse) {
+    CheckParts(checkpoint);
+  }
+  return checkpoint;
+}
+
+Result<Checkpoint> OpenContent(const std::string& path, const FolderContent& content) {
+  switch (content.kind) {
+    case FolderKind::kIndex:
+      return OpenIndexOfFolder(path, content.name);
+    case FolderKind::kDistributed:
+    case FolderKind::kDeepSpeed:
+      return OpenRanks(path, content);
+    case FolderKind::kPointer:
+      return OpenLatest(path, content.name);
+    case FolderKind::kFiles:
+      break;
+  }
+  return OpenFiles(path, content.files);
 }
 
 Result<Checkpoint> OpenFolder(const std::string& path) {
   TRY(const FolderContent content, ModelFilesOf(path));
-  if (content.is_distributed || content.is_deepspeed || !content.pointer.empty()) {
-    TRY(Checkpoint checkpoint,
-        content.pointer.empty() ? OpenRanks(path, content) : OpenLatest(path, content.pointer));
-    ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
-    return checkpoint;
-  }
-  if (!content.index.empty()) {
-    TRY(const FileSource source, FileSource::OpenWithin(path, content.index));
-    Checkpoint checkpoint =
-        OpenIndex((std::filesystem::path(path) / content.index).string(), source);
-    checkpoint.path = path;
-    ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
-    return checkpoint;
-  }
-  Checkpoint checkpoint = {.path = path};
-  for (const std::string& file : content.files) {
-    AddFileOfFolder(checkpoint, path, file, ReadTensorFile);
-  }
-  TellPointersTogether(checkpoint, path);
-  if (content.is_split && VerdictOf(checkpoint) != FileVerdict::kRefuse) {
-    CheckParts(checkpoint);
+  TRY(Checkpoint checkpoint, OpenContent(path, content));
+  if (content.kind != FolderKind::kPointer) {
+    TellNotRead(content.pickles, checkpoint);
   }
   ReadConfigs(checkpoint, path, FileVerdict::kRefuse);
-  return checkpoint;
+  return WithPath(std::move(checkpoint), path);
 }
 
 // config.json, hf_quant_config.json and the like: no tensors, but what they say of them.

@@ -104,6 +104,14 @@ TEST_F(OpenCheckpointTest, NamesWhatItDoesNotRead) {
   EXPECT_EQ(found("j", "\x1F\x8B\x08"), "a gzip archive" + suffix);
   EXPECT_EQ(found("l", "tjgg\x03"), "a GGML file, older than GGUF" + suffix);
   EXPECT_EQ(found("m.bin", "\x01\x02\x03\x04\x05"), "a file of no known kind");
+  EXPECT_EQ(found("m.pt", "not a model\n"), "a text file that begins \"not a model\"");
+  EXPECT_EQ(found("m.safetensors", "\n{\"error\":\"Répondez plus tard\"}\n0123456789"),
+            "a text file that begins \"{\"error\":\"Répondez plus tard\"}\"");
+  EXPECT_EQ(found("m.ckpt", std::string(59, 'a') + "é" + std::string(600, 'b')),
+            "a text file that begins \"" + std::string(59, 'a') + "…\"");
+  // 512 bytes end within a character.
+  EXPECT_EQ(found("m.pt", std::string("a\n") + std::string(509, 'a') + "é"),
+            "a text file that begins \"a\"");
 }
 
 TEST_F(OpenCheckpointTest, GoesByContentAndWarnsOfTheEnding) {
@@ -132,6 +140,39 @@ TEST_F(OpenCheckpointTest, ChoosesTheModelOfAFolder) {
             "several models: a.safetensors, b.safetensors");
   MakeFile("model.safetensors", kOneFloat);
   EXPECT_EQ(OpenCheckpoint(Folder())->files.front().name, "model.safetensors");
+}
+
+// What Trainer of transformers writes beside the weights, and a second copy of them.
+TEST_F(OpenCheckpointTest, NamesThePicklesThatItDidNotRead) {
+  MakeFile("model.safetensors", kOneFloat);
+  for (const char* name : {"training_args.bin", "optimizer.pt", "rng_state.pth", "config.json",
+                           "pytorch_model.bin", "vocab.txt", "zero_to_fp32.py"}) {
+    MakeFile(name, "{}");
+  }
+  const auto not_read = [&] {
+    const Checkpoint checkpoint = *OpenCheckpoint(Folder());
+    std::string names;
+    for (const auto& [key, value] : checkpoint.facts) {
+      for (const Json& name : key == "not_read" ? *value.AsArray() : Json::Array()) {
+        names += *name.AsString() + " ";
+      }
+    }
+    return names;
+  };
+  EXPECT_EQ(not_read(), "optimizer.pt pytorch_model.bin rng_state.pth training_args.bin ");
+  std::filesystem::remove(PathTo("model.safetensors"));
+  EXPECT_EQ(not_read(), "optimizer.pt rng_state.pth training_args.bin ");  // the .bin is read
+}
+
+// Megatron-LM keeps common.pt beside the chunks.
+TEST_F(OpenCheckpointTest, NamesThePicklesInTheLatestFolder) {
+  std::filesystem::copy(CasePath("dcp/grid"), PathTo("iter_0000007"));
+  MakeFile("iter_0000007/common.pt", "");
+  MakeFile("latest_checkpointed_iteration.txt", "7");
+  const Checkpoint checkpoint = *OpenCheckpoint(Folder());
+  const Json facts = Json(checkpoint.facts);
+  ASSERT_NE(facts.Find("not_read"), nullptr);
+  EXPECT_EQ(*facts.Find("not_read")->AsArray()->front().AsString(), "common.pt");
 }
 
 }  // namespace

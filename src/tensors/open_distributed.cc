@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/try.h"
 #include "tensors/checkpoint_files.h"
@@ -48,8 +47,15 @@ std::vector<Task> TasksOf(const DistributedContents& contents) {
   return tasks;
 }
 
-std::string ShapeText(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
+// "a", "b" and 3 more
+std::string FirstNames(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 6;
+  const std::size_t shown = std::min(names.size(), kMostNamed);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", names[i]);
+  }
+  return shown == names.size() ? text : fmt::format("{} and {} more", text, names.size() - shown);
 }
 
 bool IsZip(const ByteSource& source) {
@@ -107,12 +113,19 @@ class DistributedFiles {
       ReadFile(contents_.files[file], std::span(begin, end));
       begin = end;
     }
+    TellMissing();
     AddTensors();
     AddObjects();
   }
 
  private:
   void ReadFile(const std::string& name, std::span<const Task> tasks) {
+    if (IsMissing(folder_, name)) {
+      checkpoint_.files.push_back({.name = name, .format = kMissingFile});
+      missing_files_.push_back(name);
+      missing_tasks_.insert(missing_tasks_.end(), tasks.begin(), tasks.end());
+      return;
+    }
     Result<FileSource> opened = FileSource::OpenWithin(folder_, name);
     if (!opened) {
       checkpoint_.files.push_back({.name = name, .findings = {Refusal(opened.error().text)}});
@@ -130,6 +143,28 @@ class DistributedFiles {
                                  .source = source,
                                  .folder = folder_});
     CloseLastOfMany(checkpoint_);
+  }
+
+  // All files that the folder lacks at once, for a whole rank may have kept its own.
+  void TellMissing() {
+    if (missing_files_.empty()) {
+      return;
+    }
+    std::vector<std::string> names;
+    names.reserve(missing_tasks_.size());
+    for (const Task& task : missing_tasks_) {
+      names.push_back(NameOf(task));
+    }
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    checkpoint_.findings.push_back(
+        Refusal({folder_,
+                 fmt::format("{} of {} files are missing: {}; they hold all or part of {}",
+                             missing_files_.size(), contents_.files.size(),
+                             FirstNames(missing_files_), FirstNames(names)),
+                 "expected the files that .metadata names",
+                 "each rank writes files of its own, perhaps on its own disk: copy all of them "
+                 "into this folder"}));
   }
 
   const std::string& NameOf(const Task& task) const {
@@ -163,9 +198,7 @@ class DistributedFiles {
                format != nullptr && format->name == "pickle") {
       reading = ReadPickleFile(slice);
     }
-    for (Finding& finding : reading.findings) {
-      findings.Add(std::move(finding));
-    }
+    findings.Add(std::move(reading.findings));
   }
 
   void ReadChunk(const ByteSource& slice, const Task& task, FileFindings& findings) {
@@ -178,12 +211,14 @@ class DistributedFiles {
           "this version reads what torch.save writes");
     }
     FileReading reading = ReadTorchZip(slice);
-    for (Finding& finding : reading.findings) {
-      findings.Add(std::move(finding));
-    }
+    findings.Add(std::move(reading.findings));
     if (reading.tensors.size() != 1) {
       return findings.Refuse(where, fmt::format("{} tensors", reading.tensors.size()),
                              "expected one");
+    }
+    if (const std::string& name = reading.tensors.front().name; !name.empty()) {
+      return findings.Refuse(where, fmt::format("a tensor within a container, as \"{}\"", name),
+                             "expected the tensor alone");
     }
     Take(reading.tensors.front(), task, where, findings);
   }
@@ -227,9 +262,7 @@ class DistributedFiles {
         checkpoint_.tensors.push_back(JoinedTensor(tensor, found_[i]));
       }
     }
-    for (Finding& finding : std::move(findings).Take()) {
-      checkpoint_.findings.push_back(std::move(finding));
-    }
+    std::ranges::move(std::move(findings).Take(), std::back_inserter(checkpoint_.findings));
   }
 
   static FileTensor JoinedTensor(const DistributedTensor& tensor, std::vector<Found>& found) {
@@ -279,6 +312,8 @@ class DistributedFiles {
   Checkpoint& checkpoint_;
   std::vector<std::vector<Found>> found_ = {};  // of each chunk of each tensor
   std::vector<Json> values_ = {};               // of each object
+  std::vector<std::string> missing_files_ = {};
+  std::vector<Task> missing_tasks_ = {};  // what lies in them
 };
 
 // What the pickle says, as far as it can be trusted.

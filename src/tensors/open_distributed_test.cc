@@ -134,6 +134,33 @@ TEST(OpenDistributed, KeepsStridesAndTellsWhatObjectsImport) {
   EXPECT_EQ(finding.substr(0, 7), "report:");
 }
 
+// Of two_ranks the second rank wrote rows 3 and 4 of the weight, and nothing else (make.py).
+TEST(OpenDistributed, NamesTheFilesThatAreMissingAndWhatLiesInThem) {
+  const fs::path folder = fs::path(testing::TempDir()) / "fourpiles_missing_rank";
+  fs::remove_all(folder);
+  fs::copy(FolderOfCase("two_ranks"), folder);
+  fs::remove(folder / "__1_0.distcp");
+  const auto second = OpenCheckpoint(folder.string());
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(VerdictOf(*second), FileVerdict::kRefuse);
+  EXPECT_EQ(second->tensors.size(), 2U);
+  ASSERT_EQ(AllFindings(*second).size(), 1U);
+  EXPECT_EQ(ErrorLine(Error{.text = AllFindings(*second).front().text}),
+            folder.string() +
+                " | 1 of 2 files are missing: \"__1_0.distcp\"; they hold all or part of "
+                "\"model.weight\" | expected the files that .metadata names | each rank writes "
+                "files of its own, perhaps on its own disk: copy all of them into this folder");
+  fs::remove(folder / "__0_0.distcp");
+  const auto both = OpenCheckpoint(folder.string());
+  ASSERT_TRUE(both.has_value());
+  EXPECT_TRUE(both->tensors.empty());
+  ASSERT_EQ(AllFindings(*both).size(), 1U);
+  EXPECT_EQ(AllFindings(*both).front().text.found,
+            "2 of 2 files are missing: \"__0_0.distcp\", \"__1_0.distcp\"; they hold all or part "
+            "of \"model.bias\", \"model.scalar\", \"model.step\", \"model.weight\"");
+  fs::remove_all(folder);
+}
+
 TEST(OpenDistributed, SaysWhereAPartBelongs) {
   const std::string folder = FOURPILES_TEST_DATA "/cases/dcp/grid";
   const auto part = OpenCheckpoint(folder + "/__0_0.distcp");
@@ -165,6 +192,9 @@ TEST(OpenDistributed, SaysWhatIsWrong) {
   EXPECT_EQ(WorstFinding("other_shape"),
             "refuse: /__0_0.distcp: chunk of \"model.w\" | F32 of shape [1, 2] | .metadata says "
             "F32 of shape [2, 1] | ");
+  EXPECT_EQ(WorstFinding("dict"),
+            "refuse: /__0_0.distcp: chunk of \"model.w\" | a tensor within a container, as \"w\" | "
+            "expected the tensor alone | ");
   EXPECT_EQ(WorstFinding("zstd"),
             "refuse: /.metadata: tensor \"model.w\" | bytes that were written through zstd | this "
             "version reads what torch.save writes | save the checkpoint without extensions of the "

@@ -35,6 +35,21 @@ bool IsTensor(const Pickle& pickle, PickleRef value) {
          (maker.starts_with("torch.") && maker.ends_with("Tensor"));
 }
 
+// Containers that are made by a call, and what kind of items they take.
+constexpr std::array kMade = std::to_array<std::pair<std::string_view, Kind>>({
+    {"builtins.set", Kind::kSet},
+    {"collections.Counter", Kind::kDict},
+    {"collections.OrderedDict", Kind::kDict},
+    {"collections.defaultdict", Kind::kDict},
+});
+
+// `otherwise` where nothing is known of the maker.
+Kind KindOfMade(std::string_view maker, Kind otherwise) {
+  const auto* const made = std::find_if(kMade.begin(), kMade.end(),
+                                        [&](const auto& each) { return each.first == maker; });
+  return made == kMade.end() ? otherwise : made->second;
+}
+
 bool IsFixed(const Pickle& pickle, PickleRef value) {
   return std::find(kFixed.begin(), kFixed.end(), pickle.CallableName(value)) != kFixed.end();
 }
@@ -218,29 +233,36 @@ void PickleStack::Duplicate() {
 }
 
 // A tensor is no dict: setting items of one was a way to write behind its end (CVE-2026-24747).
-void PickleStack::Put(const std::vector<PickleRef>& items, Kind kind) {
-  if (!Has(1)) {
-    return;
-  }
-  const PickleRef target = stack_.back();
+bool PickleStack::Takes(PickleRef target, Kind kind) {
   const Kind found = pickle_.Kind(target);
   const bool is_tensor = IsTensor(pickle_, target);
   if (IsTaken(target)) {
-    return Fail(fmt::format("items for {} that a call has taken before", Name(found)),
-                "expected them before it");
+    Fail(fmt::format("items for {} that a call has taken before", Name(found)),
+         "expected them before it");
+  } else if (IsFixed(pickle_, target)) {
+    Fail(fmt::format("items for {}", pickle_.CallableName(target)), "expected none");
+  } else if ((found != kind && found != Kind::kReduced) || is_tensor) {
+    Fail(fmt::format("items for {}", is_tensor ? "a tensor" : Name(found)),
+         fmt::format("expected {}", Name(kind)));
   }
-  if (IsFixed(pickle_, target)) {
-    return Fail(fmt::format("items for {}", pickle_.CallableName(target)), "expected none");
+  return !HasFault();
+}
+
+void PickleStack::Put(const std::vector<PickleRef>& items, Kind kind) {
+  if (!Has(1) || !Takes(stack_.back(), kind)) {
+    return;
   }
-  if ((found != kind && found != Kind::kReduced) || is_tensor) {
-    return Fail(fmt::format("items for {}", is_tensor ? "a tensor" : Name(found)),
-                fmt::format("expected {}", Name(kind)));
+  const PickleRef target = stack_.back();
+  const std::string_view maker = pickle_.CallableName(target);
+  if (const Kind made = KindOfMade(maker, kind); made != kind && !items.empty()) {
+    return Fail(fmt::format("items of {} for {}", Name(kind), maker),
+                fmt::format("expected those of {}", Name(made)));
   }
   if (kind == Kind::kDict && items.size() % 2 != 0) {
     return Fail("a key without a value", "expected pairs");
   }
   auto& list = pickle_.lists_[static_cast<std::size_t>(pickle_.nodes_[target].number)];
-  if (found == Kind::kReduced && kind != Kind::kDict) {
+  if (pickle_.Kind(target) == Kind::kReduced && kind != Kind::kDict) {
     for (const PickleRef item : items) {
       list.insert(list.end(), {kNoValue, item});
     }

@@ -73,6 +73,8 @@ class PickleStack {
  private:
   using Node = Pickle::Node;
 
+  // Whether items of that kind may be put into it; else a fault.
+  bool Takes(PickleRef target, PickleKind kind);
   bool IsTaken(PickleRef value) const { return value < is_taken_.size() && is_taken_[value]; }
   void Take(PickleRef value);
 

@@ -245,6 +245,24 @@ TEST(Pickle, RefusesAStateForATensor) {
   EXPECT_EQ(FaultOf("cnet\nNet\n)RNb."), "");
 }
 
+// CPython 3.11 says of each that the object has no such attribute, or takes no items; of those
+// without a fault it makes what they say.
+TEST(Pickle, PutsItemsIntoContainersOfTheirKind) {
+  const std::string ordered = "ccollections\nOrderedDict\n)R";
+  const std::string set = "cbuiltins\nset\n)R";
+  EXPECT_EQ(FaultOf(ordered + "K\x01" + "a."), "items of a list for collections.OrderedDict");
+  EXPECT_EQ(FaultOf(ordered + "(K\x01" + "e."), "items of a list for collections.OrderedDict");
+  EXPECT_EQ(FaultOf(ordered + "(K\x01\x90."), "items of a set for collections.OrderedDict");
+  EXPECT_EQ(FaultOf("ccollections\nCounter\n)R(K\x01" + "e."s),
+            "items of a list for collections.Counter");
+  EXPECT_EQ(FaultOf(set + "(K\x01" + "e."), "items of a list for builtins.set");
+  EXPECT_EQ(FaultOf(set + "K\x01K\x01s."), "items of a dict for builtins.set");
+  for (const std::string& fine : {ordered + "(e.", ordered + "K\x01K\x01s.", set + "(K\x01\x90.",
+                                  "ccollections\ndefaultdict\n)RK\x01K\x01s."s}) {
+    EXPECT_EQ(FaultOf(fine), "") << fine;
+  }
+}
+
 // STACK_GLOBAL takes two texts of the memo, as often as it stands: 5 bytes each time.
 TEST(Pickle, RefusesLongNamesOfImports) {
   EXPECT_EQ(FaultOf("\x80\x04X\xe8\x03\x00\x00"s + std::string(1000, 'a') + "q\x00\x8c\x01z\x93."s),

@@ -48,9 +48,21 @@ constexpr std::array kMoments = std::to_array<std::string_view>({
     "step_size",
     "sum",
 });
-constexpr std::array kContainers =
-    std::to_array<std::string_view>({"ema", "ema_model", "generator", "model", "model_state_dict",
-                                     "module", "net", "network", "state_dict", "weights"});
+constexpr std::array kContainers = std::to_array<std::string_view>(
+    {"current_model_state", "ema", "ema_model", "generator", "model", "model_state_dict", "module",
+     "net", "network", "state_dict", "weights"});
+// Where moving averages of the weights lie: torchvision and latent diffusion ("model_ema"), timm
+// ("state_dict_ema"), YOLO and DiT ("ema"), MMEngine and callbacks of Lightning
+// ("ema_state_dict", "ema_weights").
+constexpr std::array kAverages = std::to_array<std::string_view>(
+    {"ema", "ema_model", "ema_model_state_dict", "ema_params", "ema_state_dict", "ema_weights",
+     "model_ema", "module_ema", "state_dict_ema"});
+// Lightning's WeightAveraging keeps the weights here, and their averages as "state_dict"
+// (callbacks/weight_averaging.py, on_save_checkpoint()).
+constexpr std::string_view kBesideAverages = "current_model_state.";
+// What Lightning's checkpoints have beside weights and optimizers.
+constexpr std::array kTrainer =
+    std::to_array<std::string_view>({"averaging_state", "callbacks", "loops", "lr_schedulers"});
 constexpr std::array kGradients =
     std::to_array<std::string_view>({"grad", "grads", "gradient", "gradients"});
 
@@ -92,6 +104,17 @@ bool IsGradient(const Parts& parts) {
          (IsOneOf(parts.front(), kGradients) || IsOneOf(parts.back(), kGradients));
 }
 
+// At the top or within a container, for a layer deeper down may have such a name too; of callbacks
+// and optimizers anywhere.
+bool IsAverage(const Parts& parts) {
+  const auto is_average = [](std::string_view part) { return IsOneOf(part, kAverages); };
+  if (parts.size() > 1 && (parts[0] == "callbacks" || parts[0] == "optimizer_states")) {
+    return std::any_of(parts.begin() + 1, parts.end() - 1, is_average);
+  }
+  return (parts.size() > 1 && is_average(parts[0])) ||
+         (parts.size() > 2 && IsOneOf(parts[0], kContainers) && is_average(parts[1]));
+}
+
 bool IsRandom(const Parts& parts) {
   return std::any_of(parts.begin(), parts.end(), [](std::string_view part) {
     const std::string lower = LowerCase(part);
@@ -102,7 +125,8 @@ bool IsRandom(const Parts& parts) {
 // Of most names a quick look says that they are weights.
 bool IsPlainly(std::string_view name) {
   constexpr std::array kWords =
-      std::to_array<std::string_view>({"opt", "Opt", "OPT", "state.", "grad", "rng", "RNG", "Rng"});
+      std::to_array<std::string_view>({"opt", "Opt", "OPT", "state.", "grad", "rng", "RNG", "Rng",
+                                       "ema", "callbacks.", "loops.", "lr_schedulers."});
   return std::none_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
     return name.find(word) != std::string_view::npos;
   });
@@ -110,6 +134,12 @@ bool IsPlainly(std::string_view name) {
 
 TensorPile PileByName(const Parts& parts) {
   if (IsRandom(parts)) {
+    return TensorPile::kOther;
+  }
+  if (IsAverage(parts)) {
+    return TensorPile::kAverages;
+  }
+  if (parts.size() > 1 && IsOneOf(parts[0], kTrainer)) {
     return TensorPile::kOther;
   }
   if (IsOptimizer(parts)) {
@@ -165,6 +195,8 @@ class Weights {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       if (piles_[i].pile == TensorPile::kGradients) {
         piles_[i].weight = WeightOfGradient(tensors_[i].name);
+      } else if (piles_[i].pile == TensorPile::kAverages) {
+        piles_[i].weight = WeightOfAverage(tensors_[i].name);
       } else if (piles_[i].pile == TensorPile::kOptimizer && !piles_[i].moment.empty()) {
         AddState(i);
       }
@@ -186,6 +218,22 @@ class Weights {
       return Find(name.substr(first + 1));
     }
     return Find(WithoutContainer(name.substr(0, name.rfind('.'))));
+  }
+
+  // "ema.0.weight", "model_ema.module.0.weight", "callbacks.EMA.ema_state_dict.0.weight"
+  std::int32_t WeightOfAverage(std::string_view name) const {
+    std::string_view rest = WithoutContainer(name);
+    std::string_view after = name;
+    for (std::size_t dot = 0; (dot = after.find('.')) != std::string_view::npos;) {
+      const bool is_average = IsOneOf(after.substr(0, dot), kAverages);
+      after.remove_prefix(dot + 1);
+      if (is_average) {
+        rest = after;
+        break;
+      }
+    }
+    const std::int32_t found = Find(rest);
+    return found >= 0 ? found : Find(WithoutContainer(rest));
   }
 
   std::int32_t Find(std::string_view name) const {
@@ -305,6 +353,26 @@ std::string_view NameOfMaster(std::string_view name, const PiledTensor& pile) {
                                            : std::string_view();
 }
 
+// Averages without the weights that they are of: all else together is smaller than one of them.
+bool AreAlone(const std::vector<FileTensor>& tensors, const std::vector<PiledTensor>& piles) {
+  Checked weights = 0;
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (piles[i].pile == TensorPile::kWeights) {
+      weights = weights + tensors[i].elements;
+    } else if (piles[i].pile == TensorPile::kAverages) {
+      largest = std::max(largest, tensors[i].elements);
+    }
+  }
+  return OrLargest(weights) < largest;
+}
+
+void TakeForWeights(TensorPile pile, std::vector<PiledTensor>& piles) {
+  for (PiledTensor& piled : piles) {
+    piled.pile = piled.pile == pile ? TensorPile::kWeights : piled.pile;
+  }
+}
+
 bool IsOfPyTorch(std::string_view format) {
   return format.starts_with("torch") || format == "distcp";
 }
@@ -315,6 +383,8 @@ std::string_view Name(TensorPile pile) {
   switch (pile) {
     case TensorPile::kWeights:
       return "weights";
+    case TensorPile::kAverages:
+      return "ema";
     case TensorPile::kGradients:
       return "gradients";
     case TensorPile::kOptimizer:
@@ -327,17 +397,27 @@ std::string_view Name(TensorPile pile) {
 
 std::vector<PiledTensor> TensorPilesOf(const std::vector<FileTensor>& tensors) {
   std::vector<PiledTensor> piles(tensors.size());
+  const bool has_averages = std::ranges::any_of(
+      tensors, [](const FileTensor& tensor) { return tensor.name.starts_with(kBesideAverages); });
   bool any = false;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (IsPlainly(tensors[i].name)) {
+    const std::string_view name = tensors[i].name;
+    if (has_averages && name.starts_with("state_dict.")) {
+      piles[i].pile = TensorPile::kAverages;
+      any = true;
+    }
+    if (piles[i].pile == TensorPile::kAverages || IsPlainly(name)) {
       continue;
     }
-    const Parts parts = PartsOf(tensors[i].name);
+    const Parts parts = PartsOf(name);
     piles[i].pile = PileByName(parts);
     if (piles[i].pile == TensorPile::kOptimizer && IsOneOf(parts.back(), kMoments)) {
       piles[i].moment = parts.back();
     }
     any = any || piles[i].pile != TensorPile::kWeights;
+  }
+  if (any && AreAlone(tensors, piles)) {
+    TakeForWeights(TensorPile::kAverages, piles);
   }
   if (any) {
     Weights(tensors, piles).Match();

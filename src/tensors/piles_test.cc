@@ -9,7 +9,8 @@ namespace fourpiles {
 namespace {
 
 FileTensor Tensor(std::string name, std::vector<std::int64_t> shape = {1}) {
-  return {.name = std::move(name), .shape = std::move(shape)};
+  const std::int64_t elements = ElementsOf(shape).value();
+  return {.name = std::move(name), .shape = std::move(shape), .elements = elements};
 }
 
 // Names as torch.save() of trainers, DeepSpeed and FSDP have them.
@@ -36,6 +37,52 @@ TEST(Piles, AreToldByNames) {
   for (const auto& [name, pile] : kCases) {
     EXPECT_EQ(TensorPilesOf({Tensor(name)})[0].pile, pile) << name;
   }
+}
+
+// As torchvision, timm, latent diffusion, DiT, NeMo's optimizer and callbacks of Lightning name
+// them.
+TEST(Piles, TellAveragesFromTheWeightsBesideThem) {
+  const std::pair<const char*, TensorPile> kCases[] = {
+      {"ema.0.weight", TensorPile::kAverages},
+      {"ema_state_dict.0.weight", TensorPile::kAverages},
+      {"module_ema.0.weight", TensorPile::kAverages},
+      {"model_ema.module.0.weight", TensorPile::kAverages},
+      {"state_dict_ema.0.weight", TensorPile::kAverages},
+      {"state_dict.model_ema.0weight", TensorPile::kAverages},
+      {"callbacks.EMA.ema_state_dict.0.weight", TensorPile::kAverages},
+      {"optimizer_states.0.ema.3", TensorPile::kAverages},
+      {"callbacks.ModelCheckpoint.best_model_score", TensorPile::kOther},
+      {"encoder.0.ema.weight", TensorPile::kWeights},  // a layer
+      {"schema.weight", TensorPile::kWeights},
+  };
+  for (const auto& [name, pile] : kCases) {
+    EXPECT_EQ(TensorPilesOf({Tensor("model.0.weight", {4}), Tensor(name)})[1].pile, pile) << name;
+  }
+  const std::vector<PiledTensor> piles =
+      TensorPilesOf({Tensor("model_ema.module.0.weight"), Tensor("callbacks.EMA.ema_state_dict.b"),
+                     Tensor("model.0.weight"), Tensor("model.b")});
+  EXPECT_EQ(piles[0].weight, 2);
+  EXPECT_EQ(piles[1].weight, 3);
+}
+
+// What is no copy of anything is the model; YOLO leaves a count beside it.
+TEST(Piles, TakeAveragesAloneForWeights) {
+  const std::vector<PiledTensor> piles =
+      TensorPilesOf({Tensor("ema.0.weight", {2, 3}), Tensor("updates", {}),
+                     Tensor("optimizer.state.0.exp_avg", {2, 3})});
+  EXPECT_EQ(piles[0].pile, TensorPile::kWeights);
+  EXPECT_EQ(piles[2].weight, 0);
+}
+
+// Lightning's WeightAveraging: the averages take the place of the weights.
+TEST(Piles, KnowTheWeightsThatWeightAveragingPutsAside) {
+  const std::vector<PiledTensor> piles =
+      TensorPilesOf({Tensor("state_dict.0.weight"), Tensor("current_model_state.0.weight"),
+                     Tensor("averaging_state.n_averaged", {})});
+  EXPECT_EQ(piles[0].pile, TensorPile::kAverages);
+  EXPECT_EQ(piles[0].weight, 1);
+  EXPECT_EQ(piles[1].pile, TensorPile::kWeights);
+  EXPECT_EQ(piles[2].pile, TensorPile::kOther);
 }
 
 // Of AdamW with one group for matrices and one for vectors, which get the numbers behind them.

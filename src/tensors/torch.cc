@@ -85,9 +85,7 @@ class ZipCheckpoint {
     }
     ReadOtherPickles(data);
     reading_.findings = directory_.findings;
-    for (Finding& finding : std::move(findings_).Take()) {
-      reading_.findings.push_back(std::move(finding));
-    }
+    std::ranges::move(std::move(findings_).Take(), std::back_inserter(reading_.findings));
     return std::move(reading_);
   }
 

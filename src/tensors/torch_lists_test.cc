@@ -172,6 +172,8 @@ TEST(TorchLists, CountsRowsOfHalfBytesInWholeOnes) {
   ASSERT_EQ(reading.tensors.size(), 1U);
   EXPECT_EQ(reading.tensors[0].bytes, 9);
   EXPECT_EQ(reading.tensors[0].elements, 15);
+  ASSERT_NE(reading.tensors[0].type, nullptr);
+  EXPECT_EQ(reading.tensors[0].type->name, "uint4");
 }
 
 // str() of Python; keys of one value are one.

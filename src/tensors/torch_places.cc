@@ -84,15 +84,12 @@ bool LiesInOrder(const TorchTensor& tensor) {
 FileTensor PlacedTensor(const TorchTensor& tensor, const StoragePlace& place, bool big_endian) {
   const std::int64_t elements = ElementsOf(tensor.shape).value();
   const bool in_order = elements == 0 || LiesInOrder(tensor);
-  const std::int64_t bytes = BytesOf(tensor).value();
-  const bool has_padding =
-      bytes != DivideRoundingUp(Checked(elements) * tensor.type->bits, 8).value();
   return {.name = tensor.name,
           .dtype = std::string(tensor.type->dtype),
-          .type = has_padding ? nullptr : FindStoredType(tensor.type->stored),
+          .type = FindStoredType(tensor.type->stored),
           .shape = tensor.shape,
           .elements = elements,
-          .bytes = bytes,
+          .bytes = BytesOf(tensor).value(),
           .offset = (place.packed ? 0 : place.offset) + tensor.offset * tensor.type->bits / 8,
           .big_endian = big_endian,
           .packed = place.packed,

@@ -28,8 +28,13 @@ class FileFindings {
               std::string_view hint = {}) {
     Add(FileVerdict::kRefuse, where, std::move(found), std::move(expected), hint);
   }
-  // As it is, for one that names the file.
+  // As they are, for such as name the file.
   void Add(Finding finding) { list_.Add(std::move(finding)); }
+  void Add(std::vector<Finding> findings) {
+    for (Finding& finding : findings) {
+      list_.Add(std::move(finding));
+    }
+  }
   bool HasRefusals() const { return list_.HasRefusals(); }
   std::vector<Finding> Take() && { return std::move(list_).Take(file_); }
 

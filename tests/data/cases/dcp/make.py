@@ -3,7 +3,7 @@
 # two_ranks, alone    torch.distributed._shard.checkpoint, with two processes and with one
 # objects             a transposed tensor, which keeps its strides, and objects; one of them names posix.system
 # grid                a .metadata with the classes of PyTorch 2, a tensor cut along both dimensions
-# and from grid: another type, another shape, zstd, safetensors, a gap, a call of getattr.
+# and from grid: another type, another shape, a dict, zstd, safetensors, a gap, a call of getattr.
 # chunk_outside, chunks_overlap, offset_past_eof and path_escapes are of another hand.
 import dataclasses, functools, json, os, pathlib, pickle, shutil, struct, sys, types
 from enum import Enum
@@ -101,7 +101,7 @@ if __name__ == '__main__':
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
     os.chdir(out)
-    for name in ('two_ranks', 'alone', 'objects', 'grid', 'other_type', 'other_shape', 'zstd', 'safetensors', 'gap', 'getattr'):
+    for name in ('two_ranks', 'alone', 'objects', 'grid', 'other_type', 'other_shape', 'dict', 'zstd', 'safetensors', 'gap', 'getattr'):
         shutil.rmtree(name, ignore_errors=True)
     mp.spawn(run, (2, 'two_ranks'), nprocs=2)
     dcp.save_state_dict({'w': torch.ones(3, 2, dtype=torch.float16), 'empty': torch.zeros(0, 4), 'number': torch.arange(4),
@@ -111,6 +111,7 @@ if __name__ == '__main__':
     grid('grid')
     grid('other_type', set_chunk(torch.zeros(2, 1, dtype=torch.float16)))
     grid('other_shape', set_chunk(torch.zeros(1, 2)))
+    grid('dict', set_chunk({'w': torch.zeros(2, 1)}))  # loading it fails: a dict has no narrow()
     grid('zstd', lambda meta, chunks: setattr(meta, 'transforms', ['zstd']))
     header = json.dumps({'model.w': {'dtype': 'F32', 'shape': [2, 1], 'data_offsets': [0, 8]}}).encode()
     grid('safetensors', set_chunk(struct.pack('<Q', len(header)) + header + bytes(8)))
