@@ -140,29 +140,25 @@ constexpr std::size_t kMostLengths = 24;
 constexpr std::size_t kFewestLengths = 4;
 constexpr std::size_t kMostEvents = 1'000'000;  // of steps of all lengths
 
-// What a step asks the allocator for, or steps of each length that micro-batches have. Of several
-// micro-batches in a step, which are alike here, two tell what more would.
+// What a step asks the allocator for, or steps of each length that micro-batches have; those of one
+// step are alike here.
 Result<std::vector<AllocatorRun>> AllocatorRuns(const Job& job, std::string_view rank) {
   TRY(const Tape longest, PlayWhole(job, rank));
-  std::vector<AllocatorRun> runs = {AllocatorRunOn(job, longest)};
-  const std::size_t events = std::max<std::size_t>(1, runs.front().step.size());
-  const std::vector<std::int64_t> lengths = MicroBatchLengths(
-      job.training, std::clamp(kMostEvents / events, kFewestLengths, kMostLengths));
-  if (lengths.size() == 1) {
-    return runs;
+  AllocatorRun last = AllocatorRunOn(job, longest);
+  std::vector<AllocatorRun> runs;
+  if (!job.training.profile.allocates_once) {
+    const std::size_t events = std::max<std::size_t>(1, last.step.size());
+    const std::vector<std::int64_t> lengths = MicroBatchLengths(
+        job.training, std::clamp(kMostEvents / events, kFewestLengths, kMostLengths));
+    runs.reserve(lengths.size());
+    Job step = job;
+    for (std::size_t i = 0; i + 1 < lengths.size(); ++i) {
+      step.training.sequence_length = lengths[i];
+      TRY(const Tape whole, PlayWhole(step, rank));
+      runs.push_back(AllocatorRunOn(job, whole));
+    }
   }
-  Job step = job;
-  if (job.training.layout.pipeline == 1) {
-    step.training.gradient_accumulation =
-        std::min<std::int64_t>(2, job.training.gradient_accumulation);
-  }
-  runs.clear();
-  runs.reserve(lengths.size());
-  for (const std::int64_t length : lengths) {
-    step.training.sequence_length = length;
-    TRY(const Tape whole, PlayWhole(step, rank));
-    runs.push_back(AllocatorRunOn(job, whole));
-  }
+  runs.push_back(std::move(last));
   return runs;
 }
 

@@ -276,6 +276,11 @@ std::int64_t TokenPieces(const Layout& layout) {
   return layout.context > 1 ? 2 * ranks : ranks;
 }
 
+std::int64_t InPieces(std::int64_t tokens, const Layout& layout) {
+  const std::int64_t pieces = TokenPieces(layout);
+  return (tokens + pieces - 1) / pieces * pieces;
+}
+
 Shares SharesOf(const Layout& layout) {
   if (layout.fsdp) {
     const ShardRanks all = {layout.fsdp_ranks,

@@ -67,6 +67,8 @@ constexpr std::int64_t ExpertDataRanks(const Layout& layout) {
 // A sequence is cut into pieces of as many tokens each: one for each rank, and of context-parallel
 // ranks two, dealt out so that all have as much of a causal sequence to do (Transformer Engine).
 std::int64_t TokenPieces(const Layout& layout);
+// So many tokens, and as many more as it takes.
+std::int64_t InPieces(std::int64_t tokens, const Layout& layout);
 
 // Over how many ranks each pile is divided: ZeRO stage 1 divides the optimizer state, 2 the
 // gradients too, 3 the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, section 5), and so

@@ -46,15 +46,19 @@ Fit VerdictOf(const Job& job, const LengthLimit& row) {
   return budget && budget->verdict ? *budget->verdict : Fit::kDoesNotFit;
 }
 
-// Memory only grows with the limit, so that few rows are looked at for all.
+// Memory grows with the limit, but for what the allocator has in pieces, so that few rows are
+// looked at for all.
 void SetVerdicts(const Job& job, std::vector<LengthLimit>& rows) {
-  const auto behind = [&](Fit worst) {
+  std::vector<std::optional<Fit>> seen(rows.size());
+  const auto first_worse_than = [&](Fit verdict) {
     return std::partition_point(rows.begin(), rows.end(), [&](const LengthLimit& row) {
-      return VerdictOf(job, row) <= worst;
+      std::optional<Fit>& known = seen[static_cast<std::size_t>(&row - rows.data())];
+      known = known ? known : VerdictOf(job, row);
+      return *known <= verdict;
     });
   };
-  const auto tight = behind(Fit::kFits);
-  const auto too_long = behind(Fit::kTight);
+  const auto tight = first_worse_than(Fit::kFits);
+  const auto too_long = first_worse_than(Fit::kTight);
   for (auto row = rows.begin(); row != rows.end(); ++row) {
     row->verdict = row < tight ? Fit::kFits : row < too_long ? Fit::kTight : Fit::kDoesNotFit;
   }

@@ -10,6 +10,7 @@
 #include "plan/search.h"
 #include "plan/setting_reader.h"
 #include "plan/solve_serving.h"
+#include "plan/training_data.h"
 
 namespace fourpiles {
 namespace {
@@ -64,13 +65,23 @@ Result<std::optional<std::int64_t>> SolveDevices(const Job& job) {
 
 }  // namespace
 
+namespace {
+
+// Of the worst batch where samples end at the limit.
+std::int64_t LengthAt(const TrainingJob& training, std::int64_t limit) {
+  const bool drops = training.data && training.data->drops_longer && !FillsLimit(*training.data);
+  return drops ? InPieces(LongestKept(*training.data, limit), training.layout) : limit;
+}
+
+}  // namespace
+
 Job WithValue(Job job, Unknown unknown, std::int64_t value) {
   switch (unknown) {
     case Unknown::kMicroBatchSize:
       job.training.micro_batch_size = value;
       break;
     case Unknown::kSequenceLength:
-      job.training.sequence_length = value;
+      job.training.sequence_length = LengthAt(job.training, value);
       break;
     case Unknown::kDevices:
       job.devices = value;

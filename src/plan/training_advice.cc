@@ -11,6 +11,7 @@
 #include "plan/adapter_setting.h"
 #include "plan/advice.h"
 #include "plan/change_command.h"
+#include "plan/solve.h"
 #include "plan/surroundings.h"
 
 namespace fourpiles {
@@ -209,7 +210,9 @@ void AddSmallerBatches(const Job& job, std::vector<Change>& changes) {
     if (training.sequence_length > 1 && !job.model.network.tokens_per_sample &&
         !IsSolvedFor(job, Unknown::kSequenceLength)) {
       changes.push_back({{{"sequence-length", fmt::to_string(training.sequence_length / 2)}},
-                         "longer samples are cut, or split"});
+                         training.data && training.data->drops_longer
+                             ? "longer samples are dropped"
+                             : "longer samples are cut, or split"});
     }
     return;
   }
@@ -265,6 +268,9 @@ std::optional<Job> With(const Job& job, const Job& opened, const SettingChanges&
     return std::nullopt;
   }
   other->training.data = job.training.data;
+  if (const std::int64_t limit = other->training.sequence_length; job.training.data) {
+    other = WithValue(*std::move(other), Unknown::kSequenceLength, limit);
+  }
   other->device = job.device;
   return *std::move(other);
 }

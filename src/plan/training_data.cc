@@ -87,18 +87,24 @@ SampleLengths KeptSamples(const TrainingData& data, std::int64_t limit) {
   return kept.value_or(data.lengths);
 }
 
+std::int64_t LongestKept(const TrainingData& data, std::int64_t limit) {
+  const std::vector<LengthCount>& rows = data.lengths.rows;
+  const auto longer = std::ranges::upper_bound(rows, limit, {}, &LengthCount::length);
+  if (!data.drops_longer) {
+    return data.lengths.Longest();
+  }
+  return longer == rows.begin() ? limit : std::prev(longer)->length;
+}
+
 std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training, std::size_t count) {
   if (!training.data || FillsLimit(*training.data) || training.first_step) {
     return {training.sequence_length};
   }
-  // Ranks that share a sample have each as many tokens of it.
-  const Layout& layout = training.layout;
-  const std::int64_t shares = layout.context * (layout.sequence_parallel ? layout.tensor : 1);
   std::vector<std::int64_t> lengths =
       LongestOfBatches(KeptSamples(*training.data, training.sequence_length),
                        training.sequence_length, training.micro_batch_size, count);
   for (std::int64_t& length : lengths) {
-    length = std::min((length + shares - 1) / shares * shares, training.sequence_length);
+    length = std::min(InPieces(length, training.layout), training.sequence_length);
   }
   lengths.back() = training.sequence_length;
   return lengths;
@@ -108,8 +114,7 @@ void TakeSequenceLength(Job& job, const TrainingData* data) {
   if (data == nullptr) {
     return;
   }
-  std::int64_t longest = data->lengths.Longest();
-  longest = KeptSamples(*data, data->limit.value_or(longest)).Longest();
+  const std::int64_t longest = LongestKept(*data, data->limit.value_or(data->lengths.Longest()));
   std::int64_t length = data->limit.value_or(longest);
   std::string where(data->limit ? job.settings.find("sequence-length")->second.where : "");
   if (!data->limit || (!FillsLimit(*data) && longest < length)) {

@@ -23,6 +23,9 @@ void TakeSequenceLength(Job& job, const TrainingData* data);
 // that is all of them.
 SampleLengths KeptSamples(const TrainingData& data, std::int64_t limit);
 
+// The longest sample, of those that are kept; the limit, where none is.
+std::int64_t LongestKept(const TrainingData& data, std::int64_t limit);
+
 // The lengths of the job's micro-batches, ascending, each as often as the others, the last the
 // job's own: `count` of them where samples are random, else the one that all have.
 std::vector<std::int64_t> MicroBatchLengths(const TrainingJob& training, std::size_t count);

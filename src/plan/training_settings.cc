@@ -294,10 +294,13 @@ Result<void> ReadMicroBatches(SettingReader& reader, TrainingJob& training) {
   return {};
 }
 
-// Every rank has as many tokens.
-Result<void> CheckTokens(const TrainingJob& training) {
+// Every rank has as many tokens. A sample is filled up to that.
+Result<void> DealTokens(TrainingJob& training, bool fills) {
   const Layout& layout = training.layout;
   const std::int64_t pieces = TokenPieces(layout);
+  if (fills) {
+    training.sequence_length = InPieces(training.sequence_length, layout);
+  }
   if (training.sequence_length % pieces != 0) {
     return WrongUsage(
         {.where = layout.context > 1 ? "--context-parallel" : "--sequence-parallel",
@@ -342,7 +345,7 @@ Result<TrainingJob> ReadTraining(SettingReader& reader, const Job& job) {
   TRY_VOID(ReadOffload(reader, training));
   training.first_step = reader.Flag("first-step");
   TRY_VOID(CheckTogether(reader, training));
-  TRY_VOID(CheckTokens(training));
+  TRY_VOID(DealTokens(training, reader.Find("length-histogram") != nullptr));
   return training;
 }
 

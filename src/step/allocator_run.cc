@@ -132,8 +132,7 @@ class Runner {
     }
   }
 
-  // The optimizer's states are born as it steps first. Their numbers stand before those of the
-  // step, so that they are the same beside a step of another length.
+  // The optimizer's states are born as it steps first.
   void Step() {
     bool has_states = false;
     for (std::size_t moment = 0; moment < tape_.moments.size(); ++moment) {
@@ -165,8 +164,11 @@ class Runner {
   }
 
   void AskForTensors(const Storage& storage) {
+    const bool is_of_parameters = storage.pile == Pile::kWeights ||
+                                  storage.pile == Pile::kGradients ||
+                                  storage.pile == Pile::kOptimizerState;
     const auto found = sizes_.of_storage.find(storage.elements.value());
-    if (found == sizes_.of_storage.end() || found->second.empty()) {
+    if (!is_of_parameters || found == sizes_.of_storage.end() || found->second.empty()) {
       Ask(ExpectedBytes(storage));
     } else {
       AskForParts(storage, found->second);

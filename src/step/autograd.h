@@ -80,8 +80,8 @@ class Autograd {
   std::int32_t NewLeaf(GradientUse use);
   // So many passes wait while one runs: the gradients of each are complete for themselves.
   void SetWaiting(std::size_t passes) { pass_ = passes; }
-  // What runs backward stands for so many passes, one after the other, whose gradients of parameters
-  // add up to one.
+  // What runs backward stands for so many passes, one after the other, whose gradients of
+  // parameters add up to one.
   void SetPasses(std::int64_t passes) { passes_ = passes; }
   // The gradient that a parameter collected, if there is one; it has none from now on.
   Tensor TakeCollected(std::int32_t edge);

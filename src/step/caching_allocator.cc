@@ -68,6 +68,8 @@ class Allocator {
   explicit Allocator(const AllocatorSettings& settings) : settings_(settings) {}
 
   void Replay(std::span<const AllocatorEvent> events);
+  // What stays to the end: its numbers are free for others.
+  void Keep(std::span<const AllocatorEvent> events);
   // What comes before the steps, and the first of them.
   void Begin(const AllocatorRun& run);
   const AllocatorPeaks& Peaks() const { return peaks_; }
@@ -90,6 +92,7 @@ class Allocator {
   };
 
   void Allocate(const AllocatorEvent& event);
+  Holding Serve(const AllocatorEvent& event);
   void Free(std::int32_t tensor);
   Pool& PoolOf(std::int32_t stream, std::int64_t bytes);
   Block& At(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
@@ -236,13 +239,16 @@ Pool& Allocator::PoolOf(std::int32_t stream, std::int64_t bytes) {
 }
 
 void Allocator::Allocate(const AllocatorEvent& event) {
-  const std::int64_t request = event.bytes->value();
   const auto place = static_cast<std::size_t>(event.tensor);
   holdings_.resize(std::max(holdings_.size(), place + 1));
   CHECK(!holdings_[place].is_alive);
-  holdings_[place] = {.is_alive = true};
+  holdings_[place] = Serve(event);
+}
+
+Allocator::Holding Allocator::Serve(const AllocatorEvent& event) {
+  const std::int64_t request = event.bytes->value();
   if (request == 0) {
-    return;
+    return {.is_alive = true};
   }
   const std::int64_t bytes =
       RoundedRequest(Bytes(request), settings_.roundup_power2_divisions).value();
@@ -254,11 +260,11 @@ void Allocator::Allocate(const AllocatorEvent& event) {
   }
   Take(pool, block);
   Split(pool, block, bytes);
-  holdings_[place] = {.is_alive = true, .request = request, .pool = &pool, .block = block};
   requested_ += request;
   allocated_ += At(block).bytes;
   peaks_.requested = std::max(peaks_.requested, Bytes(requested_));
   peaks_.allocated = std::max(peaks_.allocated, Bytes(allocated_));
+  return {.is_alive = true, .request = request, .pool = &pool, .block = block};
 }
 
 // try_merge_blocks: `right`, which is free, becomes a part of its left neighbour.
@@ -309,11 +315,20 @@ void Allocator::Replay(std::span<const AllocatorEvent> events) {
   }
 }
 
+void Allocator::Keep(std::span<const AllocatorEvent> events) {
+  for (const AllocatorEvent& event : events) {
+    if (HasEnough()) {
+      return;
+    }
+    Serve(event);
+  }
+}
+
 void Allocator::Begin(const AllocatorRun& run) {
   const std::span<const AllocatorEvent> step = run.step;
-  Replay(run.before);
+  Keep(run.before);
   Replay(step.first(run.born_at));
-  Replay(run.born);
+  Keep(run.born);
   Replay(step.subspan(run.born_at));
 }
 

@@ -31,8 +31,8 @@ struct AllocatorEvent {
   std::optional<Bytes> bytes = {};
 };
 
-// Events, and then steps that are alike: each frees all that it asks for. In the first of them
-// something is born that stays, before its event of that number; it has numbers of its own.
+// Requests that stay, and then steps that are alike: each frees all that it asks for. In the first
+// of them something is born that stays too, before its event of that number.
 struct AllocatorRun {
   std::vector<AllocatorEvent> before = {};
   std::vector<AllocatorEvent> step = {};
@@ -68,8 +68,8 @@ Bytes RoundedRequest(Bytes request, std::int64_t power2_divisions = 0);
 // A tensor that is freed must be alive.
 AllocatorPeaks ReplayAllocator(const AllocatorRun& run, const AllocatorSettings& settings = {});
 
-// Steps that differ, one of each run in that order, with the same tensors before them and born in
-// the first.
+// Steps that differ, one of each run in that order; what comes before them, and is born in the
+// first, is that of the first run.
 AllocatorPeaks ReplayAllocator(std::span<const AllocatorRun* const> steps,
                                const AllocatorSettings& settings = {});
 

@@ -23,7 +23,7 @@ AllocatorEvent Free(std::int32_t tensor) {
 
 AllocatorPeaks Replay(const std::vector<AllocatorEvent>& events,
                       const AllocatorSettings& settings = {}) {
-  return ReplayAllocator({.before = events}, settings);
+  return ReplayAllocator({.step = events}, settings);
 }
 
 constexpr AllocatorSettings kExpandable = {.expandable_segments = true};
