@@ -114,10 +114,11 @@ Result<Device> FindDevice(std::string_view name, std::string_view where) {
 
 Result<Device> DeviceOfSize(std::string_view size, std::string_view where) {
   TRY(const Bytes memory, ParseBytes(size, where));
-  if (memory == Bytes(0)) {
+  constexpr Bytes kLeast(std::int64_t{1} << 20);
+  if (memory < kLeast) {  // "80" is 80 bytes
     return WrongUsage({.where = std::string(where),
-                       .found = "a device of 0 bytes",
-                       .expected = "expected a size such as 80GB"});
+                       .found = fmt::format("a device of {} bytes", memory.value()),
+                       .expected = "expected a size with its unit, such as 80GB"});
   }
   Device device;
   device.name = size;

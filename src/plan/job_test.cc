@@ -80,7 +80,9 @@ TEST(Job, RefusesSizesOutOfRange) {
   EXPECT_EQ(Refused(JobKind::kTrain, "1B", {{"layers", "0"}, {"width", "8"}}),
             "--layers: \"0\" is out of range, expected a whole number from 1 to 10000");
   EXPECT_EQ(Refused(JobKind::kTrain, "1B", {{"device", "0GB"}}),
-            "--device: a device of 0 bytes, expected a size such as 80GB");
+            "--device: a device of 0 bytes, expected a size with its unit, such as 80GB");
+  EXPECT_EQ(Refused(JobKind::kTrain, "1B", {{"device", "80"}}),
+            "--device: a device of 80 bytes, expected a size with its unit, such as 80GB");
   EXPECT_EQ(Refused(JobKind::kTrain, "0", {}),
             "MODEL: \"0\" is out of range, expected a whole number from 1 to 2^53");
 }

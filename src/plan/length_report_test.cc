@@ -63,8 +63,6 @@ TEST_F(LengthReports, SizeTheStepForTheWorstBatch) {
   EXPECT_EQ(length({{"packing", "true"}}), 16000);
 }
 
-// A mean of 713 tokens, of which 594.8 are left at 2,048; the longest of two are 1,100.565 and
-// 866.12 in the mean (sample_lengths_test.cc).
 // Without the samples of 2,100 tokens and more the longest has 900; 390,000 of 713,000 tokens are
 // left, of 900 samples.
 TEST_F(LengthReports, DropWhatIsLonger) {
@@ -96,6 +94,51 @@ TEST_F(LengthReports, TellHowLongMicroBatchesAre) {
   EXPECT_EQ(lengths({{"sequence-length", "2048"}, {"padding", "max"}}).size(), 1U);
 }
 
+// A row of the limits is the job whose samples end there.
+TEST_F(LengthReports, HaveTheBudgetOfEachLimit) {
+  for (const char* const excess : {"truncate", "drop"}) {
+    const auto read = [&](const std::string& limit) {
+      Typed typed = {{"sequence-length", limit}, {"excess-length", excess}};
+      typed.merge(Typed{{"layers", "2"}, {"width", "1024"}, {"device", "18GB"}});
+      return Read(typed).value();
+    };
+    const LengthReport report = ReportLengths(read("4096")).value();
+    for (const LengthLimit& row : report.limits) {
+      if (row.limit < 200) {
+        continue;  // no sample is as short
+      }
+      const Budget budget = PlayedBudget(read(std::to_string(row.limit))).value();
+      EXPECT_EQ(budget.peak.bytes, row.peak) << excess << " " << row.limit;
+      EXPECT_EQ(budget.verdict, row.verdict) << excess << " " << row.limit;
+    }
+  }
+}
+
+// Of llama-3.2-1b 32,768 = 16 × 2,048 is as many as the norms of its layers have: inputs of so many
+// tokens are one tensor nevertheless.
+TEST_F(LengthReports, PlayInputsAsLongAsAParameter) {
+  std::ofstream(path_) << "1000,3\n20000,2\n32768,1\n";
+  const Settings settings = TypedSettings({{"length-histogram", path_}, {"device", "h200"}});
+  const Job job = MakeJob(JobKind::kTrain, "llama-3.2-1b", settings).value();
+  const Budget budget = PlayedBudget(job).value();
+  EXPECT_GE(budget.total.expected, budget.peak.bytes);
+}
+
+// A batch is filled up to whole pieces of the ranks that share it: 4,093 to 4,096.
+TEST_F(LengthReports, FillBatchesUpToPieces) {
+  std::ofstream(path_) << "4093,10\n300,50\n9000,1\n";
+  const Settings settings = TypedSettings({{"length-histogram", path_},
+                                           {"sequence-length", "4096"},
+                                           {"excess-length", "drop"},
+                                           {"devices", "8"},
+                                           {"context-parallel", "4"}});
+  const Job job = MakeJob(JobKind::kTrain, "llama-3.2-1b", settings).value();
+  EXPECT_EQ(job.training.sequence_length, 4096);
+  EXPECT_EQ(MicroBatchLengths(job.training, 10).front(), 304);
+}
+
+// A mean of 713 tokens, of which 594.8 are left at 2,048; the longest of two are 1,100.565 and
+// 866.12 in the mean (sample_lengths_test.cc).
 TEST_F(LengthReports, TellWhichShareIsPadding) {
   const auto share = [&](Typed typed) {
     typed["micro-batch-size"] = "2";

@@ -240,7 +240,10 @@ Result<Prediction> PredictTrainingRun(const Fields& row) {
   TRY(const TrainingRun run, TrainingRunOf(row));
   TRY(const Budget budget, BudgetOf(run));
   TRY(Prediction prediction, FigureOf(run, budget));
-  prediction.means_unit = run.unit;
+  // MB that a program prints for MiB; a row that says GiB is believed.
+  if (RunText(row, "unit").substr(0, 1) == run.unit.substr(0, 1)) {
+    prediction.means_unit = run.unit;
+  }
   if (run.sums_devices) {
     TRY_VOID(SumOverDevices(prediction, run.job.training.layout));
   }
