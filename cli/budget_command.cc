@@ -226,6 +226,13 @@ Result<Answer> AnswerCheckLog(const Settings& settings, const Arguments& argumen
                 .exit_status = check.off == 0 ? 0 : 1};
 }
 
+// What --json printed has the job as a member.
+const Json& JobIn(const Json& json) {
+  const bool is_answer = json.AsObject() != nullptr && json.Find("schema") != nullptr;
+  const Json* const job = is_answer ? json.Find("job") : nullptr;
+  return job == nullptr ? json : *job;
+}
+
 }  // namespace
 
 Result<Settings> SettingsFrom(JobKind kind, const Arguments& arguments) {
@@ -234,7 +241,7 @@ Result<Settings> SettingsFrom(JobKind kind, const Arguments& arguments) {
     const std::string path(arguments.One("--job"));
     TRY(const std::string text, ReadTextFile(path));
     TRY(const Json json, ReadJson(text, path));
-    TRY(settings, SettingsFromJson(json, kind, path));
+    TRY(settings, SettingsFromJson(JobIn(json), kind, path));
   }
   for (const Setting& setting : TableOf(kind).settings) {
     const std::string name = "--" + std::string(setting.name);

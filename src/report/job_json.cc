@@ -82,7 +82,10 @@ constexpr Row kRows[] = {
     {"gradient_accumulation", [](const Job& j) { return Json(j.training.gradient_accumulation); }},
     {"activations",
      [](const Job& j) { return Json(j.training.lower_bound ? "lower-bound" : "exact"); }},
-    {"activation_format", [](const Job& j) { return Json(j.training.activation_format.name); }},
+    {"activation_format",
+     [](const Job& j) {
+       return j.training.lower_bound ? Json(j.training.activation_format.name) : Json();
+     }},
     {"attention",
      [](const Job& j) {
        return j.training.attention ? Json(Name(*j.training.attention)) : Json();
