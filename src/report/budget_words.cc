@@ -121,9 +121,9 @@ void AddAdvice(const Budget& budget, const BudgetStyle& style, std::vector<std::
   const std::size_t shown = std::min(budget.advice.size(), kMostAdvice);
   for (std::size_t i = 0; i < shown; ++i) {
     const Advice& advice = budget.advice[i];
-    remarks.push_back(fmt::format("Saves {}{}: {} ({}).", PrintBytes(advice.saves, style.unit),
-                                  advice.enough.value_or(false) ? ", enough" : "", advice.change,
-                                  advice.costs));
+    remarks.push_back(
+        fmt::format("Saves {} at the peak{}: {} ({}).", PrintBytes(advice.saves, style.unit),
+                    advice.enough.value_or(false) ? ", enough" : "", advice.change, advice.costs));
   }
   if (shown < budget.advice.size()) {
     remarks.push_back(
