@@ -103,7 +103,8 @@ std::optional<LengthMoments> LengthsOf(std::string_view text) {
 }
 
 std::optional<Bytes> ContextOf(std::string_view text) {
-  const std::size_t at = Behind(text, "cuda context ");
+  const bool is_named = Behind(text, "cuda context ") != std::string_view::npos;
+  const std::size_t at = Behind(text, is_named ? "cuda context " : "context ");
   if (at == std::string_view::npos) {
     return std::nullopt;
   }
@@ -111,7 +112,8 @@ std::optional<Bytes> ContextOf(std::string_view text) {
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
   constexpr std::int64_t kMost = 1 << 20;
-  const bool is_megabytes = text.substr(at + number.size()).starts_with(" mb");
+  const std::string_view behind = text.substr(at + number.size());
+  const bool is_megabytes = behind.starts_with(is_named ? " mb" : " + weights ");  // a sum of such
   if (error != std::errc() || count > kMost || !is_megabytes) {
     return std::nullopt;
   }

@@ -23,7 +23,8 @@ struct RunNotes {
   std::string accumulation = {};  // of "grad accumulation 16"; of "128/mb": none, a step has many
   std::string global_batch = {};  // samples of a step, of "global-batch 8"
   std::optional<LengthMoments> lengths = {};  // of samples, of "3234 +/- 2548 tokens"
-  std::optional<Bytes> context = {};  // of "CUDA context 1343 MB", as nvidia-smi counts: 2^20 bytes
+  // Of "CUDA context 1343 MB", "context 1343 + weights 1278": as nvidia-smi counts, 2^20 bytes.
+  std::optional<Bytes> context = {};
 };
 
 // Error: one of these words stands there without a number that is understood.

@@ -169,6 +169,8 @@ TEST(RunNotes, ReadsNumbersAndRefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(notes.dropout, "0.1");
   EXPECT_EQ(notes.accumulation, "4");
   EXPECT_EQ(notes.context, Bytes(1343LL << 20));
+  EXPECT_EQ(NotesOf("context 1343 + weights 1278 + rounding").value().context, Bytes(1343LL << 20));
+  EXPECT_FALSE(NotesOf("a context 4096 long, and more").value().context);
   EXPECT_EQ(NotesOf("adapter (r=64)").value().rank, "64");
   const auto lengths = NotesOf("news (3234 +/- 2548 tokens) truncated").value().lengths;
   ASSERT_TRUE(lengths);

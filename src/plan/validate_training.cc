@@ -3,16 +3,20 @@
 #include "plan/validate_training.h"
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/try.h"
 #include "plan/budget.h"
 #include "plan/published_formulas.h"
+#include "plan/reserved.h"
 #include "plan/split.h"
 #include "plan/surroundings.h"
 #include "plan/training_run.h"
 #include "plan/validate_fields.h"
+#include "step/allocator_run.h"
 
 namespace fourpiles {
 namespace {
@@ -125,6 +129,15 @@ Result<Prediction> PeakOfRun(const TrainingRun& run, const Budget& budget) {
   return NotExpressible(fmt::format("metric: \"{}\" is not in the vocabulary", run.metric));
 }
 
+// What the allocator reserves for the model as it is loaded, tensor by tensor.
+Band ReservedByWeights(Tape tape) {
+  std::erase_if(tape.storages, [](const Storage& storage) {
+    return storage.pile != Pile::kWeights || storage.text < 0;
+  });
+  const AllocatorRun run = AllocatorRunOf(tape, {});
+  return ReservedBand(std::span(&run, 1), {});
+}
+
 Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
   constexpr std::string_view kPile = "pile:";
   if (run.measures == "peak") {
@@ -148,9 +161,10 @@ Result<Prediction> FigureOf(const TrainingRun& run, const Budget& budget) {
     if (run.metric != "smi") {
       return Exact(weights);
     }
-    Band whole = DriverOf(run);
-    whole = {whole.low + weights, whole.expected + weights, whole.high + weights};
-    return InBand(whole);
+    const Band reserved = ReservedByWeights(budget.tape);
+    const Band driver = DriverOf(run);
+    return InBand({reserved.low + driver.low, reserved.expected + driver.expected,
+                   reserved.high + driver.high});
   }
   return NotExpressible(fmt::format("measures: \"{}\" is not in the vocabulary", run.measures));
 }
