@@ -134,8 +134,8 @@ struct PlayedRank {
   Peak peak = {};
 };
 
-// Of how many lengths steps are replayed, where they differ: with 64 of them up to 8 % more is
-// reserved than with 24 in the runs of docs/RESERVED.md. Fewer where a step asks for very much.
+// Of how many lengths steps are replayed, where they differ: with more of them somewhat more is
+// reserved, which takes longer to find. Fewer where a step asks for very much.
 constexpr std::size_t kMostLengths = 24;
 constexpr std::size_t kFewestLengths = 4;
 constexpr std::size_t kMostEvents = 1'000'000;  // of steps of all lengths

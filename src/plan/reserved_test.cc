@@ -54,13 +54,5 @@ TEST(Reserved, ExpandableSegmentsLeaveNoPieces) {
   EXPECT_EQ(ReservedBand(runs, {.expandable_segments = true}).expected.value(), 100 * kMiB);
 }
 
-TEST(Reserved, IsTheSameEveryTime) {
-  std::vector<AllocatorRun> runs;
-  for (std::int64_t length = 1; length <= 12; ++length) {
-    runs.push_back(StepOf({7 * length * kMiB, 3 * kMiB, 11 * length * kMiB}));
-  }
-  EXPECT_EQ(ReservedBand(runs, {}).expected, ReservedBand(runs, {}).expected);
-}
-
 }  // namespace
 }  // namespace fourpiles

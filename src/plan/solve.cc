@@ -63,10 +63,6 @@ Result<std::optional<std::int64_t>> SolveDevices(const Job& job) {
   return unit * (1 + LastThatHolds(1, most, [&](std::int64_t units) { return !fits(units); }));
 }
 
-}  // namespace
-
-namespace {
-
 // Of the worst batch where samples end at the limit.
 std::int64_t LengthAt(const TrainingJob& training, std::int64_t limit) {
   const bool drops = training.data && training.data->drops_longer && !FillsLimit(*training.data);

@@ -88,11 +88,11 @@ SampleLengths KeptSamples(const TrainingData& data, std::int64_t limit) {
 }
 
 std::int64_t LongestKept(const TrainingData& data, std::int64_t limit) {
-  const std::vector<LengthCount>& rows = data.lengths.rows;
-  const auto longer = std::ranges::upper_bound(rows, limit, {}, &LengthCount::length);
   if (!data.drops_longer) {
     return data.lengths.Longest();
   }
+  const std::vector<LengthCount>& rows = data.lengths.rows;
+  const auto longer = std::ranges::upper_bound(rows, limit, {}, &LengthCount::length);
   return longer == rows.begin() ? limit : std::prev(longer)->length;
 }
 

@@ -41,6 +41,20 @@ TEST(AllocatorRun, StatesOfTheOptimizerAreBornWhereActivationsWere) {
   EXPECT_EQ(peaks.reserved.value(), 32 * kMiB);
 }
 
+// 12 MiB of one stream until the last moment, 8 of another in it: never 20 at once, and yet
+// reserved.
+TEST(AllocatorRun, ReservesThePeakOfEachStream) {
+  Tape tape = ThreeMoments(std::make_shared<const Network>());
+  Storage gathered = Activation(8 * kMiB);
+  gathered.stream = Stream::kGather;
+  gathered.born = 2;
+  gathered.dies = 3;
+  tape.storages = {Activation(12 * kMiB), gathered};
+  EXPECT_EQ(PeakOf(tape, Place::kDevice).bytes.value(), 12 * kMiB);
+  EXPECT_EQ(PeaksOfStreams(tape).value(), 20 * kMiB);
+  EXPECT_GE(ReplayAllocator(AllocatorRunOf(tape, {})).reserved, PeaksOfStreams(tape));
+}
+
 TEST(AllocatorRun, LibrariesAskFirst) {
   const Bytes libraries[] = {Bytes(3), Bytes(4)};
   const Tape tape = ThreeMoments(std::make_shared<const Network>());

@@ -178,6 +178,16 @@ TEST(CachingAllocator, RepeatsStepsUntilNothingChanges) {
   }
 }
 
+// The second segment passes 40 MiB; the third is not asked for.
+TEST(CachingAllocator, EndsWhereEnoughIsReserved) {
+  const std::vector<AllocatorEvent> events = {New(0, 30 * kMiB), New(1, 30 * kMiB),
+                                              New(2, 30 * kMiB)};
+  const AllocatorRun run = {.before = events, .step = events, .steps = 3};
+  EXPECT_EQ(ReplayAllocator(run, {.enough = Bytes(40 * kMiB)}).reserved.value(), 60 * kMiB);
+  EXPECT_EQ(Replay(events, {.enough = Bytes(40 * kMiB)}).reserved.value(), 60 * kMiB);
+  EXPECT_EQ(Replay(events, {.enough = Bytes(90 * kMiB)}).reserved.value(), 90 * kMiB);
+}
+
 // One of each run after the other is the same as all their events in a row.
 TEST(CachingAllocator, PlaysStepsThatDiffer) {
   const AllocatorRun first = {.before = {New(0, 4 * kMiB)},
