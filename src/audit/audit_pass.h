@@ -18,6 +18,7 @@
 #include "audit/running_totals.h"
 #include "audit/spans.h"
 #include "audit/tensor_values.h"
+#include "kernels/code_counts.h"
 
 namespace fourpiles {
 
@@ -39,7 +40,7 @@ struct TensorOutcome {
 struct AuditScratch {
   std::vector<std::byte> bytes = {};
   std::vector<std::uint16_t> codes = {};
-  std::vector<std::uint16_t> counts = {};
+  CodeCounters counters = {};
   std::vector<float> floats = {};
   std::vector<float> rounded_floats = {};
   std::vector<double> doubles = {};

@@ -1,5 +1,7 @@
 #include "audit/channel_maxima.h"
 
+#include <atomic>
+
 namespace fourpiles {
 namespace {
 
@@ -23,9 +25,11 @@ ChannelMaxima::ChannelMaxima(const std::vector<std::int64_t>& shape) {
 }
 
 void ChannelMaxima::Raise(std::int64_t channel, double largest) {
-  const std::lock_guard lock(mutex_);
-  double& maximum = maxima_[static_cast<std::size_t>(channel)];
-  maximum = std::max(maximum, largest);
+  const std::atomic_ref maximum(maxima_[static_cast<std::size_t>(channel)]);
+  double seen = maximum.load(std::memory_order_relaxed);
+  while (seen < largest &&
+         !maximum.compare_exchange_weak(seen, largest, std::memory_order_relaxed)) {
+  }
 }
 
 std::optional<ChannelFacts> ChannelMaxima::Facts() const {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -40,7 +39,6 @@ class ChannelMaxima {
 
   std::int64_t row_ = 0;  // elements of a channel
   std::vector<double> maxima_;
-  std::mutex mutex_;
 };
 
 }  // namespace fourpiles

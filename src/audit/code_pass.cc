@@ -13,9 +13,7 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::size_t kCodes = CodeCounts::kCodes;
 constexpr std::int64_t kPiece = 65536;  // elements that stand in the second-level cache
-constexpr std::size_t kPart = 8192;     // … in the first-level one
 constexpr std::int64_t kShortPiece = 8192;
 constexpr std::int64_t kNowhere = -1;
 
@@ -51,7 +49,7 @@ class CodePass final : public AuditPass {
   Result<void> Finish(TensorOutcome& outcome, AuditScratch& scratch) override;
 
  private:
-  void TakeChannels(std::int64_t first, std::span<const std::uint16_t> codes);
+  void CountPiece(std::int64_t first, std::span<const std::uint16_t> codes, CodeCounters& counters);
   std::unique_ptr<CodeCounts> TakeOne();
   void Join();
   Result<std::int64_t> WorstPlace(std::span<const CountedCode> codes,
@@ -71,19 +69,21 @@ class CodePass final : public AuditPass {
   ChannelMaxima channels_;
 };
 
-void CodePass::TakeChannels(std::int64_t first, std::span<const std::uint16_t> codes) {
-  if (!channels_.AreKept()) {
-    return;
+// Counts the codes from element `first` on, channel by channel.
+void CodePass::CountPiece(std::int64_t first, std::span<const std::uint16_t> codes,
+                          CodeCounters& counters) {
+  const FiniteCodes finite = {.mask = static_cast<std::uint16_t>(MagnitudeMask(table_.format)),
+                              .limit = static_cast<std::uint16_t>(LargestCode(table_.format) + 1)};
+  if (channels_.AreKept()) {
+    channels_.Take(first, std::ssize(codes), [&](std::int64_t place, std::int64_t count) {
+      const auto part =
+          codes.subspan(static_cast<std::size_t>(place), static_cast<std::size_t>(count));
+      return table_.values[CountCodes(part, finite, counters)];
+    });
+  } else {
+    CountCodes(codes, finite, counters);
   }
-  const NumberFormat& format = table_.format;
-  const auto mask = static_cast<std::uint16_t>(MagnitudeMask(format));
-  const auto limit = static_cast<std::uint16_t>(LargestCode(format) + 1);
-  channels_.Take(
-      first, static_cast<std::int64_t>(codes.size()), [&](std::int64_t place, std::int64_t count) {
-        const auto piece =
-            codes.subspan(static_cast<std::size_t>(place), static_cast<std::size_t>(count));
-        return table_.values[LargestCodeBelow(piece, mask, limit)];
-      });
+  EndPiece(codes, counters);
 }
 
 std::unique_ptr<CodeCounts> CodePass::TakeOne() {
@@ -110,20 +110,14 @@ void CodePass::Join() {
 
 Result<void> CodePass::Run(std::int64_t index, AuditScratch& scratch) {
   const Span span = spans_.At(index);
-  const auto place = static_cast<std::uint32_t>(index);
-  scratch.counts.resize(kCodes);  // all 0 between spans
-  std::unique_ptr<CodeCounts> counts = TakeOne();
   for (std::int64_t done = 0; done < span.Elements(); done += kPiece) {
     const std::int64_t first = span.first + done;
     TRY(const auto codes,
         ReadCodes(tensor_.values, first, std::min(kPiece, span.Elements() - done), scratch));
-    for (std::size_t i = 0; i < codes.size(); i += kPart) {
-      const auto part = codes.subspan(i, std::min(kPart, codes.size() - i));
-      TakeChannels(first + static_cast<std::int64_t>(i), part);
-      CountCodes(part, place, scratch.counts, *counts);
-    }
+    CountPiece(first, codes, scratch.counters);
   }
-  TakeCounts(scratch.counts, place, *counts);
+  std::unique_ptr<CodeCounts> counts = TakeOne();
+  TakeCounts(static_cast<std::uint32_t>(index), scratch.counters, *counts);
   const std::lock_guard lock(mutex_);
   counts_.push_back(std::move(counts));
   return {};

@@ -1,13 +1,15 @@
-// Counting is bound by its writes. A core does writes to the same cache line together that follow
-// each other, so codes are counted where they stand close: in 16 bits each. Weights use a few
-// thousand codes, so all that is done once a place looks at groups of them that are used.
+// Counting is bound by its writes, which a core finishes fastest where they go to few cache lines:
+// so codes are counted where they stand close, in 8 bits each. A tensor of weights has no code more
+// than 255 times in a piece; the sum of the counters tells where one does. That piece is counted
+// again in 32 bits, and those behind it too.
 
 #include "kernels/code_counts.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
-#include "base/check.h"
+#include "kernels/array_tasks.h"
+#include "kernels/count_tasks.h"
 
 namespace fourpiles {
 namespace {
@@ -15,66 +17,60 @@ namespace {
 constexpr std::size_t kCodes = CodeCounts::kCodes;
 constexpr std::size_t kGroup = CodeCounts::kGroup;
 
-bool HasAny(std::span<const std::uint16_t> group) {
-  std::array<std::uint64_t, kGroup / 4> words = {};
-  std::memcpy(words.data(), group.data(), sizeof words);
-  std::uint64_t any = 0;
-  for (const std::uint64_t word : words) {
-    any |= word;
+// As TakeGroup.
+void TakeEach(std::size_t group, std::uint32_t place, CodeCounters& counters, CodeCounts& counts) {
+  for (std::size_t code = group * kGroup; code < (group + 1) * kGroup; ++code) {
+    if (counters.wide[code] > 0) {
+      counts.totals[code] += std::exchange(counters.wide[code], 0);
+      counts.firsts[code] = std::min(counts.firsts[code], place);
+    }
   }
-  return any != 0;
-}
-
-void AddFullCount(std::uint16_t code, std::uint32_t place, CodeCounts& counts) {
-  counts.totals[code] += 65536;
-  counts.firsts[code] = std::min(counts.firsts[code], place);
-  counts.used[code / kGroup] = true;
 }
 
 }  // namespace
 
-void CountCodes(std::span<const std::uint16_t> codes, std::uint32_t place,
-                std::span<std::uint16_t> recent, CodeCounts& counts) {
-  CHECK(recent.size() == kCodes);
-  std::uint16_t* const to = recent.data();
-  const auto count = [&](std::uint16_t code) {
-    if (++to[code] == 0) [[unlikely]] {
-      AddFullCount(code, place, counts);
-    }
-  };
-  std::size_t i = 0;
-  for (; i + 4 <= codes.size(); i += 4) {
-    const std::uint16_t* const four = codes.data() + i;
-    count(four[0]);
-    count(four[1]);
-    count(four[2]);
-    count(four[3]);
+std::uint16_t CountCodes(std::span<const std::uint16_t> codes, const FiniteCodes& finite,
+                         CodeCounters& counters) {
+  if (HasVectors()) {
+    return counters.is_narrow ? CountNarrow(codes, finite, counters)
+                              : CountWide(codes, finite, counters);
   }
-  for (; i < codes.size(); ++i) {
-    count(codes[i]);
+  counters.is_narrow = false;
+  std::uint16_t largest = 0;
+  for (const std::uint16_t code : codes) {
+    ++counters.wide[code];
+    const auto magnitude = static_cast<std::uint16_t>(code & finite.mask);
+    largest = magnitude < finite.limit ? std::max(largest, magnitude) : largest;
+  }
+  return largest;
+}
+
+void EndPiece(std::span<const std::uint16_t> piece, CodeCounters& counters) {
+  if (counters.is_narrow && !AddNarrow(piece.size(), counters)) {
+    counters.is_narrow = false;
+    CountCodes(piece, {}, counters);
   }
 }
 
-void TakeCounts(std::span<std::uint16_t> recent, std::uint32_t place, CodeCounts& counts) {
-  CHECK(recent.size() == kCodes);
-  for (std::size_t begin = 0; begin < kCodes; begin += kGroup) {
-    const std::span<std::uint16_t> group = recent.subspan(begin, kGroup);
-    if (!HasAny(group)) {
-      continue;
+void TakeCounts(std::uint32_t place, CodeCounters& counters, CodeCounts& counts) {
+  if (!counters.is_narrow) {  // which are used was not noted
+    for (std::size_t code = 0; code < kCodes; ++code) {
+      counters.used[code / kGroup] |= counters.wide[code] > 0;
     }
-    counts.used[begin / kGroup] = true;
-    std::uint64_t* const totals = &counts.totals[begin];
-    std::uint32_t* const firsts = &counts.firsts[begin];
-    for (std::size_t i = 0; i < kGroup; ++i) {
-      totals[i] += group[i];
-      firsts[i] = std::min(firsts[i], group[i] > 0 ? place : CodeCounts::kNowhere);
-    }
-    std::ranges::fill(group, std::uint16_t{0});
   }
+  for (std::size_t group = 0; group < CodeCounts::kGroups; ++group) {
+    if (counters.used[group]) {
+      counts.used[group] = true;
+      HasVectors() ? TakeGroup(group, place, counters, counts)
+                   : TakeEach(group, place, counters, counts);
+    }
+  }
+  counters.used = {};
+  counters.is_narrow = true;
 }
 
 void MoveCounts(CodeCounts& from, CodeCounts& to) {
-  for (std::size_t group = 0; group < from.used.size(); ++group) {
+  for (std::size_t group = 0; group < CodeCounts::kGroups; ++group) {
     if (from.used[group]) {
       to.used[group] = true;
       for (std::size_t code = group * kGroup; code < (group + 1) * kGroup; ++code) {
@@ -87,7 +83,7 @@ void MoveCounts(CodeCounts& from, CodeCounts& to) {
 }
 
 void ClearCounts(CodeCounts& counts) {
-  for (std::size_t group = 0; group < counts.used.size(); ++group) {
+  for (std::size_t group = 0; group < CodeCounts::kGroups; ++group) {
     if (counts.used[group]) {
       std::fill_n(&counts.totals[group * kGroup], kGroup, 0);
       std::fill_n(&counts.firsts[group * kGroup], kGroup, CodeCounts::kNowhere);

@@ -24,10 +24,6 @@ BlockLosses CountFloatLosses(std::span<const float> /*values*/, std::span<const 
 BlockFacts FloatFacts(std::span<const float> /*values*/) {
   return {};
 }
-std::uint16_t LargestBelow(std::span<const std::uint16_t> /*codes*/, std::uint16_t /*mask*/,
-                           std::uint16_t /*limit*/) {
-  return 0;
-}
 std::size_t FirstIn(std::span<const std::uint16_t> /*codes*/, const CodeRange& /*range*/) {
   return 0;
 }
@@ -326,38 +322,6 @@ BlockFacts FloatFacts(std::span<const float> values) {
   return facts;
 }
 
-// The largest of what `magnitude` makes of a vector of codes.
-template <class Magnitude>
-std::uint16_t LargestOf(std::span<const std::uint16_t> codes, const Magnitude& magnitude) {
-  const hn::ScalableTag<std::uint16_t> d;
-  constexpr std::size_t kCodes = HWY_LANES(std::uint16_t);
-  auto most = hn::Zero(d);
-  std::size_t i = 0;
-  for (; i + kCodes <= codes.size(); i += kCodes) {
-    most = hn::Max(most, magnitude(hn::LoadU(d, codes.data() + i)));
-  }
-  if (i < codes.size()) {
-    HWY_ALIGN std::uint16_t rest[kCodes] = {};
-    std::memcpy(rest, codes.data() + i, (codes.size() - i) * sizeof(std::uint16_t));
-    most = hn::Max(most, magnitude(hn::Load(d, rest)));
-  }
-  return hn::GetLane(hn::MaxOfLanes(d, most));
-}
-
-std::uint16_t LargestBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
-                           std::uint16_t limit) {
-  const hn::ScalableTag<std::uint16_t> d;
-  using Vector = hn::Vec<decltype(d)>;
-  const auto magnitude = [&](Vector code) { return hn::And(code, hn::Set(d, mask)); };
-  const std::uint16_t largest = LargestOf(codes, magnitude);
-  if (largest < limit) {  // the usual case is that all are
-    return largest;
-  }
-  return LargestOf(codes, [&](Vector code) {
-    return hn::IfThenElseZero(hn::Lt(magnitude(code), hn::Set(d, limit)), magnitude(code));
-  });
-}
-
 std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range) {
   const hn::ScalableTag<std::uint16_t> d;
   constexpr std::size_t kCodes = HWY_LANES(std::uint16_t);
@@ -387,7 +351,6 @@ HWY_AFTER_NAMESPACE();
 namespace fourpiles {
 HWY_EXPORT(CountFloatLosses);
 HWY_EXPORT(FloatFacts);
-HWY_EXPORT(LargestBelow);
 HWY_EXPORT(FirstIn);
 
 BlockLosses CountFloatLosses(std::span<const float> values, std::span<const float> rounded,
@@ -398,11 +361,6 @@ BlockLosses CountFloatLosses(std::span<const float> values, std::span<const floa
 
 BlockFacts FloatFacts(std::span<const float> values) {
   return HWY_DYNAMIC_DISPATCH(FloatFacts)(values);
-}
-
-std::uint16_t LargestBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
-                           std::uint16_t limit) {
-  return HWY_DYNAMIC_DISPATCH(LargestBelow)(codes, mask, limit);
 }
 
 std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range) {

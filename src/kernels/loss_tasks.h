@@ -35,8 +35,6 @@ BlockLosses CountFloatLosses(std::span<const float> values, std::span<const floa
                              const LossLimits& limits, std::size_t sampled,
                              ErrorHistogram& histogram);
 BlockFacts FloatFacts(std::span<const float> values);
-std::uint16_t LargestBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
-                           std::uint16_t limit);
 std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range);
 float LargestFinite(const float* values, std::size_t count);
 

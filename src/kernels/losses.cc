@@ -186,19 +186,6 @@ float LargestMagnitude(std::span<const float> values) {
   return largest;
 }
 
-std::uint16_t LargestCodeBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
-                               std::uint16_t limit) {
-  if (HasVectors()) {
-    return LargestBelow(codes, mask, limit);
-  }
-  std::uint16_t largest = 0;
-  for (const std::uint16_t code : codes) {
-    const auto magnitude = static_cast<std::uint16_t>(code & mask);
-    largest = magnitude < limit ? std::max(largest, magnitude) : largest;
-  }
-  return largest;
-}
-
 std::size_t FirstOf(std::span<const std::uint16_t> codes, const CodeRange& range) {
   if (HasVectors()) {
     return FirstIn(codes, range);

@@ -123,9 +123,6 @@ struct CodeRange {
 };
 // The first of the codes that is in the range; codes.size() where there is none.
 std::size_t FirstOf(std::span<const std::uint16_t> codes, const CodeRange& range);
-// The largest of code & mask that is below `limit`; 0 where there is none.
-std::uint16_t LargestCodeBelow(std::span<const std::uint16_t> codes, std::uint16_t mask,
-                               std::uint16_t limit);
 // The largest finite magnitude; 0 of none.
 float LargestMagnitude(std::span<const float> values);
 

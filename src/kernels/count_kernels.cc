@@ -1,0 +1,184 @@
+// Counting codes, beside what vectors do meanwhile: a core that counts waits for its writes.
+
+#include <array>
+#include <utility>
+
+#include "kernels/count_tasks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/count_kernels.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace fourpiles::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR  // not called: see HasVectors
+std::uint16_t CountNarrow(std::span<const std::uint16_t> /*codes*/, const FiniteCodes& /*finite*/,
+                          CodeCounters& /*counters*/) {
+  return 0;
+}
+std::uint16_t CountWide(std::span<const std::uint16_t> /*codes*/, const FiniteCodes& /*finite*/,
+                        CodeCounters& /*counters*/) {
+  return 0;
+}
+bool AddNarrow(std::size_t /*expected*/, CodeCounters& /*counters*/) {
+  return false;
+}
+void TakeGroup(std::size_t /*group*/, std::uint32_t /*place*/, CodeCounters& /*counters*/,
+               CodeCounts& /*counts*/) {}
+#else
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Codes = hn::ScalableTag<std::uint16_t>;
+using Bytes = hn::ScalableTag<std::uint8_t>;
+using Words = hn::Repartition<std::uint32_t, Bytes>;
+using Totals = hn::Repartition<std::uint64_t, Bytes>;
+
+constexpr std::size_t kGroup = CodeCounts::kGroup;
+constexpr std::size_t kAtOnce = 32;  // codes, counted without a loop
+
+template <class Counter, std::size_t... kEach>
+HWY_INLINE void CountEach(const std::uint16_t* codes, Counter* to,
+                          std::index_sequence<kEach...> /*each*/) {
+  (++to[codes[kEach]], ...);
+}
+
+template <class Counter>
+std::uint16_t CountInto(Counter* to, std::span<const std::uint16_t> codes,
+                        const FiniteCodes& finite) {
+  const Codes d;
+  constexpr std::size_t kLanes = HWY_LANES(std::uint16_t);
+  const auto mask = hn::Set(d, finite.mask);
+  const auto limit = hn::Set(d, finite.limit);
+  auto largest = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + kAtOnce <= codes.size(); i += kAtOnce) {
+    const std::uint16_t* const from = codes.data() + i;
+    for (std::size_t lane = 0; lane < kAtOnce; lane += kLanes) {
+      const auto magnitude = hn::And(hn::LoadU(d, from + lane), mask);
+      largest = hn::Max(largest, hn::IfThenElseZero(hn::Lt(magnitude, limit), magnitude));
+    }
+    CountEach(from, to, std::make_index_sequence<kAtOnce>());
+  }
+  std::uint16_t most = hn::GetLane(hn::MaxOfLanes(d, largest));
+  for (; i < codes.size(); ++i) {
+    ++to[codes[i]];
+    const auto magnitude = static_cast<std::uint16_t>(codes[i] & finite.mask);
+    most = magnitude < finite.limit && magnitude > most ? magnitude : most;
+  }
+  return most;
+}
+
+std::uint16_t CountNarrow(std::span<const std::uint16_t> codes, const FiniteCodes& finite,
+                          CodeCounters& counters) {
+  return CountInto(counters.narrow.data(), codes, finite);
+}
+
+std::uint16_t CountWide(std::span<const std::uint16_t> codes, const FiniteCodes& finite,
+                        CodeCounters& counters) {
+  return CountInto(counters.wide.data(), codes, finite);
+}
+
+struct UsedGroups {
+  std::array<std::uint16_t, CodeCounts::kGroups> groups = {};
+  std::size_t count = 0;
+  std::size_t sum = 0;  // of their counters
+};
+
+HWY_INLINE void FindUsed(const std::uint8_t* narrow, UsedGroups& used) {
+  const Bytes d;
+  auto sums = hn::Zero(Totals());
+  for (std::size_t group = 0; group < CodeCounts::kGroups; ++group) {
+    auto any = hn::Zero(d);
+    for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(d)) {
+      const auto counters = hn::LoadU(d, narrow + group * kGroup + lane);
+      any = hn::Or(any, counters);
+      sums = hn::Add(sums, hn::SumsOf8(counters));
+    }
+    used.groups[used.count] = static_cast<std::uint16_t>(group);
+    used.count += hn::AllTrue(d, hn::Eq(any, hn::Zero(d))) ? 0 : 1;
+  }
+  used.sum = hn::GetLane(hn::SumOfLanes(Totals(), sums));
+}
+
+HWY_INLINE void AddGroup(const std::uint8_t* narrow, std::uint32_t* wide) {
+  const Words d;
+  for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(d)) {
+    const auto counters = hn::LoadU(hn::Rebind<std::uint8_t, Words>(), narrow + lane);
+    hn::StoreU(hn::Add(hn::LoadU(d, wide + lane), hn::PromoteTo(d, counters)), d, wide + lane);
+  }
+}
+
+HWY_INLINE void Clear(std::uint8_t* narrow) {
+  const Bytes d;
+  for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(d)) {
+    hn::StoreU(hn::Zero(d), d, narrow + lane);
+  }
+}
+
+bool AddNarrow(std::size_t expected, CodeCounters& counters) {
+  UsedGroups used;
+  FindUsed(counters.narrow.data(), used);
+  for (std::size_t i = 0; i < used.count; ++i) {
+    const std::size_t group = used.groups[i];
+    std::uint8_t* const narrow = counters.narrow.data() + group * kGroup;
+    if (used.sum == expected) {
+      AddGroup(narrow, counters.wide.data() + group * kGroup);
+      counters.used[group] = true;
+    }
+    Clear(narrow);
+  }
+  return used.sum == expected;
+}
+
+void TakeGroup(std::size_t group, std::uint32_t place, CodeCounters& counters, CodeCounts& counts) {
+  const Words d;
+  const Totals totals;
+  std::uint32_t* const wide = counters.wide.data() + group * kGroup;
+  for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(totals)) {
+    const auto more = hn::LoadU(hn::Rebind<std::uint32_t, Totals>(), wide + lane);
+    std::uint64_t* const to = counts.totals.data() + group * kGroup + lane;
+    hn::StoreU(hn::Add(hn::LoadU(totals, to), hn::PromoteTo(totals, more)), totals, to);
+  }
+  for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(d)) {
+    std::uint32_t* const first = counts.firsts.data() + group * kGroup + lane;
+    const auto occurs = hn::Ne(hn::LoadU(d, wide + lane), hn::Zero(d));
+    const auto here = hn::IfThenElse(occurs, hn::Set(d, place), hn::Set(d, CodeCounts::kNowhere));
+    hn::StoreU(hn::Min(hn::LoadU(d, first), here), d, first);
+    hn::StoreU(hn::Zero(d), d, wide + lane);
+  }
+}
+
+#endif  // HWY_SCALAR
+
+}  // namespace fourpiles::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fourpiles {
+HWY_EXPORT(CountNarrow);
+HWY_EXPORT(CountWide);
+HWY_EXPORT(AddNarrow);
+HWY_EXPORT(TakeGroup);
+
+std::uint16_t CountNarrow(std::span<const std::uint16_t> codes, const FiniteCodes& finite,
+                          CodeCounters& counters) {
+  return HWY_DYNAMIC_DISPATCH(CountNarrow)(codes, finite, counters);
+}
+
+std::uint16_t CountWide(std::span<const std::uint16_t> codes, const FiniteCodes& finite,
+                        CodeCounters& counters) {
+  return HWY_DYNAMIC_DISPATCH(CountWide)(codes, finite, counters);
+}
+
+bool AddNarrow(std::size_t expected, CodeCounters& counters) {
+  return HWY_DYNAMIC_DISPATCH(AddNarrow)(expected, counters);
+}
+
+void TakeGroup(std::size_t group, std::uint32_t place, CodeCounters& counters, CodeCounts& counts) {
+  HWY_DYNAMIC_DISPATCH(TakeGroup)(group, place, counters, counts);
+}
+}  // namespace fourpiles
+#endif
