@@ -18,16 +18,17 @@ double Rounded(double value, const FormatWay& way) {
   return Decode(encoded.code, way.format) / way.scale;
 }
 
-// The error that 99 of 100 do not exceed: among those of the bucket that it stands in.
+// The error that 99 of 100 of those compared do not exceed: among those of the bucket that it
+// stands in.
 double QuantileOf(std::span<const CountedCode> codes, std::span<const double> errors,
-                  double largest, const ErrorHistogram& histogram) {
+                  const BlockLosses& losses, const ErrorHistogram& histogram) {
   struct CountedError {
     double error = 0;
     std::int64_t count = 0;
   };
-  const ErrorHistogram::Place place = histogram.QuantilePlace(0.99);
-  const auto wanted =
-      static_cast<std::int64_t>(std::ceil(0.99 * static_cast<double>(histogram.Total())));
+  const double largest = losses.largest_relative_error;
+  const ErrorHistogram::Place place =
+      histogram.QuantilePlace(0.99, losses.compared, ErrorHistogram::BucketOf(largest));
   std::vector<CountedError> near;  // but for the largest, which many may have
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const double error = errors[i];
@@ -36,10 +37,10 @@ double QuantileOf(std::span<const CountedCode> codes, std::span<const double> er
     }
   }
   std::ranges::sort(near, {}, &CountedError::error);
-  std::int64_t seen = place.below;
+  std::int64_t seen = 0;
   for (const auto& [error, count] : near) {
     seen += count;
-    if (seen >= wanted) {
+    if (seen >= place.nth) {
       return error;
     }
   }
@@ -116,6 +117,30 @@ std::vector<CountedCode> CountedCodes(const CodeCounts& counts, std::span<const 
   return codes;
 }
 
+std::vector<CountedCode> WithoutSigns(std::span<const CountedCode> codes,
+                                      const NumberFormat& format) {
+  const auto mask = static_cast<std::uint32_t>(MagnitudeMask(format));
+  const auto negative =
+      std::ranges::find_if(codes, [&](const CountedCode& code) { return code.code > mask; });
+  std::vector<CountedCode> magnitudes;
+  magnitudes.reserve(codes.size());
+  auto positive = codes.begin();
+  for (auto next = negative; positive != negative || next != codes.end();) {
+    const bool takes_next =
+        positive == negative || (next != codes.end() && (next->code & mask) < positive->code);
+    const CountedCode& code = takes_next ? *next++ : *positive++;
+    if (!std::isfinite(code.value)) {
+      continue;
+    }
+    if (!magnitudes.empty() && magnitudes.back().code == (code.code & mask)) {
+      magnitudes.back().count += code.count;
+    } else {
+      magnitudes.push_back({code.code & mask, std::abs(code.value), code.count});
+    }
+  }
+  return magnitudes;
+}
+
 RunningFacts FactsOf(std::span<const CountedCode> codes) {
   ValueFacts facts;
   double sum = 0;
@@ -178,7 +203,7 @@ Losses LossesOf(std::span<const CountedCode> codes, std::span<const double> roun
   }
   Losses all = LossesOf(losses, 0);
   if (all.compared > 0) {
-    all.relative_error_p99 = QuantileOf(codes, relatives, all.largest_relative_error, histogram);
+    all.relative_error_p99 = QuantileOf(codes, relatives, losses, histogram);
   }
   return all;
 }

@@ -29,6 +29,11 @@ std::vector<double> ValuesOfCodes(const NumberFormat& format);
 // The codes that occur, ascending. `values` has one entry a code.
 std::vector<CountedCode> CountedCodes(const CodeCounts& counts, std::span<const double> values);
 
+// Those of finite values of a format with a sign, by magnitude: the codes are those of positive
+// values. Formats with a sign lose the same of a value whatever its sign.
+std::vector<CountedCode> WithoutSigns(std::span<const CountedCode> codes,
+                                      const NumberFormat& format);
+
 RunningFacts FactsOf(std::span<const CountedCode> codes);
 
 // What values become: multiplied by the scale, rounded once to nearest-even, divided by it.

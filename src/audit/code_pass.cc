@@ -13,7 +13,7 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::int64_t kPiece = 65536;  // elements that stand in the second-level cache
+constexpr std::int64_t kPiece = 98304;  // elements that stand in the second-level cache
 constexpr std::int64_t kShortPiece = 8192;
 constexpr std::int64_t kNowhere = -1;
 
@@ -35,6 +35,19 @@ Result<std::span<const std::uint16_t>> ReadCodes(const TensorValues& values, std
   return codes;
 }
 
+// Codes that a format is asked about.
+struct LookedAt {
+  std::vector<CountedCode> codes = {};
+  std::vector<double> values = {};  // of them
+  bool without_signs = false;       // each stands for its negative too
+
+  LookedAt() = default;
+  explicit LookedAt(std::vector<CountedCode> counted, bool by_magnitude = false)
+      : codes(std::move(counted)), values(codes.size()), without_signs(by_magnitude) {
+    std::ranges::transform(codes, values.begin(), &CountedCode::value);
+  }
+};
+
 class CodePass final : public AuditPass {
  public:
   CodePass(const AuditedTensor& tensor, AuditPlan& plan)
@@ -52,10 +65,11 @@ class CodePass final : public AuditPass {
   void CountPiece(std::int64_t first, std::span<const std::uint16_t> codes, CodeCounters& counters);
   std::unique_ptr<CodeCounts> TakeOne();
   void Join();
-  Result<std::int64_t> WorstPlace(std::span<const CountedCode> codes,
-                                  std::span<const double> relatives, double largest,
-                                  AuditScratch& scratch) const;
-  Result<std::int64_t> FirstPlaceOf(std::span<const std::uint16_t> wanted,
+  Result<void> FinishFormat(const LookedAt& looked_at, std::size_t number, TensorOutcome& outcome,
+                            AuditScratch& scratch) const;
+  Result<std::int64_t> WorstPlace(const LookedAt& looked_at, std::span<const double> relatives,
+                                  double largest, AuditScratch& scratch) const;
+  Result<std::int64_t> FirstPlaceOf(std::span<const std::uint16_t> wanted, std::uint16_t ignored,
                                     AuditScratch& scratch) const;
 
   const AuditedTensor& tensor_;
@@ -123,17 +137,18 @@ Result<void> CodePass::Run(std::int64_t index, AuditScratch& scratch) {
   return {};
 }
 
-// The first element that has one of the codes, which all occur. Most often it stands near the front
-// of its span.
+// The first element whose code is one of those wanted, or was before the bits of `ignored` were
+// set. Most often it stands near the front of its span.
 Result<std::int64_t> CodePass::FirstPlaceOf(std::span<const std::uint16_t> wanted,
-                                            AuditScratch& scratch) const {
+                                            std::uint16_t ignored, AuditScratch& scratch) const {
   const auto mask = static_cast<std::uint16_t>(MagnitudeMask(table_.format));
   CodeRange range = {.mask = mask, .lowest = mask};  // usually none but those wanted is in it
   std::uint32_t first_span = CodeCounts::kNowhere;
+  const std::vector<std::uint32_t>& firsts = counts_.front()->firsts;
   for (const std::uint16_t code : wanted) {
     const auto magnitude = static_cast<std::uint16_t>(code & mask);
     range = {mask, std::min(range.lowest, magnitude), std::max(range.highest, magnitude)};
-    first_span = std::min(first_span, counts_.front()->firsts[code]);
+    first_span = std::min({first_span, firsts[code], firsts[code | ignored]});
   }
   const Span span = spans_.At(first_span);
   std::int64_t piece = kShortPiece;
@@ -142,7 +157,7 @@ Result<std::int64_t> CodePass::FirstPlaceOf(std::span<const std::uint16_t> wante
     TRY(const auto codes, ReadCodes(tensor_.values, span.first + done, piece, scratch));
     for (std::size_t i = 0; i < codes.size(); ++i) {
       i += FirstOf(codes.subspan(i), range);
-      if (i < codes.size() && std::ranges::binary_search(wanted, codes[i])) {
+      if (i < codes.size() && std::ranges::binary_search(wanted, codes[i] & ~ignored)) {
         return span.first + done + static_cast<std::int64_t>(i);
       }
     }
@@ -151,38 +166,47 @@ Result<std::int64_t> CodePass::FirstPlaceOf(std::span<const std::uint16_t> wante
 }
 
 // Where the largest of the relative errors of the codes, which is not 0, stands first.
-Result<std::int64_t> CodePass::WorstPlace(std::span<const CountedCode> codes,
+Result<std::int64_t> CodePass::WorstPlace(const LookedAt& looked_at,
                                           std::span<const double> relatives, double largest,
                                           AuditScratch& scratch) const {
   std::vector<std::uint16_t> worst;
-  for (std::size_t i = 0; i < codes.size(); ++i) {
+  for (std::size_t i = 0; i < relatives.size(); ++i) {
     if (relatives[i] == largest) {
-      worst.push_back(static_cast<std::uint16_t>(codes[i].code));
+      worst.push_back(static_cast<std::uint16_t>(looked_at.codes[i].code));
     }
   }
-  return FirstPlaceOf(worst, scratch);
+  const std::uint64_t sign = SignCode(looked_at.without_signs, table_.format);
+  return FirstPlaceOf(worst, static_cast<std::uint16_t>(sign), scratch);
+}
+
+Result<void> CodePass::FinishFormat(const LookedAt& looked_at, std::size_t number,
+                                    TensorOutcome& outcome, AuditScratch& scratch) const {
+  const FormatWay way =
+      WayOf(plan_.Formats()[number], plan_.OverflowPolicy(), outcome.facts.Facts().largest);
+  std::vector<double> relatives(looked_at.codes.size());
+  Losses& losses = outcome.audit.formats[number].losses;
+  losses = LossesOf(looked_at.codes, RoundedValues(looked_at.values, way), way.limits, relatives,
+                    outcome.errors[number]);
+  if (losses.largest_relative_error > 0) {
+    TRY(losses.largest_at,
+        WorstPlace(looked_at, relatives, losses.largest_relative_error, scratch));
+  }
+  return {};
 }
 
 Result<void> CodePass::Finish(TensorOutcome& outcome, AuditScratch& scratch) {
   Join();
   CodeCounts& counts = *counts_.front();
-  const std::vector<CountedCode> codes = CountedCodes(counts, table_.values);
-  std::vector<double> values(codes.size());
-  std::ranges::transform(codes, values.begin(), &CountedCode::value);
-  std::vector<double> relatives(codes.size());
-  outcome.facts = FactsOf(codes);
+  const LookedAt all(CountedCodes(counts, table_.values));
+  const LookedAt magnitudes =
+      table_.format.has_sign ? LookedAt(WithoutSigns(all.codes, table_.format), true) : LookedAt();
+  outcome.facts = FactsOf(all.codes);
   outcome.audit.channels = channels_.Facts();
-  const double largest = outcome.facts.Facts().largest;
   for (std::size_t i = 0; i < plan_.Formats().size(); ++i) {
-    const AuditFormat& format = plan_.Formats()[i];
-    if (!std::holds_alternative<NumberFormat>(format.format)) {
-      continue;
-    }
-    const FormatWay way = WayOf(format, plan_.OverflowPolicy(), largest);
-    Losses& losses = outcome.audit.formats[i].losses;
-    losses = LossesOf(codes, RoundedValues(values, way), way.limits, relatives, outcome.errors[i]);
-    if (losses.largest_relative_error > 0) {
-      TRY(losses.largest_at, WorstPlace(codes, relatives, losses.largest_relative_error, scratch));
+    const auto* const format = std::get_if<NumberFormat>(&plan_.Formats()[i].format);
+    if (format != nullptr) {
+      const bool by_magnitude = table_.format.has_sign && format->has_sign;
+      TRY_VOID(FinishFormat(by_magnitude ? magnitudes : all, i, outcome, scratch));
     }
   }
   ClearCounts(counts);

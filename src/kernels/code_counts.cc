@@ -14,8 +14,8 @@
 namespace fourpiles {
 namespace {
 
-constexpr std::size_t kCodes = CodeCounts::kCodes;
 constexpr std::size_t kGroup = CodeCounts::kGroup;
+constexpr std::size_t kGroups = CodeCounts::kGroups;
 
 // As TakeGroup.
 void TakeEach(std::size_t group, std::uint32_t place, CodeCounters& counters, CodeCounts& counts) {
@@ -25,6 +25,27 @@ void TakeEach(std::size_t group, std::uint32_t place, CodeCounters& counters, Co
       counts.firsts[code] = std::min(counts.firsts[code], place);
     }
   }
+}
+
+// Adds the groups that narrow has counts of.
+void FindGroups(CodeCounters& counters) {
+  for (std::size_t group = 0; group < kGroups; ++group) {
+    const auto codes = std::span(counters.narrow).subspan(group * kGroup, kGroup);
+    if (!counters.is_known[group] && std::ranges::any_of(codes, [](auto n) { return n > 0; })) {
+      counters.is_known[group] = true;
+      counters.groups.push_back(static_cast<std::uint16_t>(group));
+    }
+  }
+}
+
+// Whether the counters are those of so many codes, not less: none has wrapped. Where the known
+// groups have them all, no other group has any.
+bool HaveAll(std::size_t codes, CodeCounters& counters) {
+  if (SumOfNarrow(counters) == codes) {
+    return true;
+  }
+  FindGroups(counters);
+  return SumOfNarrow(counters) == codes;
 }
 
 }  // namespace
@@ -46,31 +67,35 @@ std::uint16_t CountCodes(std::span<const std::uint16_t> codes, const FiniteCodes
 }
 
 void EndPiece(std::span<const std::uint16_t> piece, CodeCounters& counters) {
-  if (counters.is_narrow && !AddNarrow(piece.size(), counters)) {
-    counters.is_narrow = false;
-    CountCodes(piece, {}, counters);
+  if (!counters.is_narrow) {
+    return;
   }
+  if (HaveAll(piece.size(), counters)) {
+    AddNarrow(counters);
+    return;
+  }
+  std::ranges::fill(counters.narrow, std::uint8_t{0});
+  counters.is_narrow = false;
+  CountCodes(piece, {}, counters);
 }
 
 void TakeCounts(std::uint32_t place, CodeCounters& counters, CodeCounts& counts) {
-  if (!counters.is_narrow) {  // which are used was not noted
-    for (std::size_t code = 0; code < kCodes; ++code) {
-      counters.used[code / kGroup] |= counters.wide[code] > 0;
+  for (std::size_t group = 0; group < kGroups; ++group) {
+    if (counters.is_narrow && !counters.is_known[group]) {
+      continue;
     }
-  }
-  for (std::size_t group = 0; group < CodeCounts::kGroups; ++group) {
-    if (counters.used[group]) {
+    const auto codes = std::span(counters.wide).subspan(group * kGroup, kGroup);
+    if (std::ranges::any_of(codes, [](std::uint32_t n) { return n > 0; })) {
       counts.used[group] = true;
       HasVectors() ? TakeGroup(group, place, counters, counts)
                    : TakeEach(group, place, counters, counts);
     }
   }
-  counters.used = {};
   counters.is_narrow = true;
 }
 
 void MoveCounts(CodeCounts& from, CodeCounts& to) {
-  for (std::size_t group = 0; group < CodeCounts::kGroups; ++group) {
+  for (std::size_t group = 0; group < kGroups; ++group) {
     if (from.used[group]) {
       to.used[group] = true;
       for (std::size_t code = group * kGroup; code < (group + 1) * kGroup; ++code) {
@@ -83,7 +108,7 @@ void MoveCounts(CodeCounts& from, CodeCounts& to) {
 }
 
 void ClearCounts(CodeCounts& counts) {
-  for (std::size_t group = 0; group < CodeCounts::kGroups; ++group) {
+  for (std::size_t group = 0; group < kGroups; ++group) {
     if (counts.used[group]) {
       std::fill_n(&counts.totals[group * kGroup], kGroup, 0);
       std::fill_n(&counts.firsts[group * kGroup], kGroup, CodeCounts::kNowhere);

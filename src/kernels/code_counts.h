@@ -26,8 +26,10 @@ struct CodeCounts {
 struct CodeCounters {
   std::vector<std::uint8_t> narrow = std::vector<std::uint8_t>(CodeCounts::kCodes);  // modulo 256
   std::vector<std::uint32_t> wide = std::vector<std::uint32_t>(CodeCounts::kCodes);
-  std::array<bool, CodeCounts::kGroups> used = {};  // groups that wide may have counts of
-  bool is_narrow = true;                            // counts in narrow
+  bool is_narrow = true;  // counts in narrow
+  // Groups of codes that were ever counted in narrow, each once. The next tensor's are the same.
+  std::vector<std::uint16_t> groups = {};
+  std::array<bool, CodeCounts::kGroups> is_known = {};  // whether a group is among them
 };
 
 // Codes of finite numbers: code & mask, which orders them by magnitude, is below the limit.

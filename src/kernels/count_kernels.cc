@@ -1,6 +1,6 @@
 // Counting codes, beside what vectors do meanwhile: a core that counts waits for its writes.
 
-#include <array>
+#include <cstring>
 #include <utility>
 
 #include "kernels/count_tasks.h"
@@ -22,9 +22,10 @@ std::uint16_t CountWide(std::span<const std::uint16_t> /*codes*/, const FiniteCo
                         CodeCounters& /*counters*/) {
   return 0;
 }
-bool AddNarrow(std::size_t /*expected*/, CodeCounters& /*counters*/) {
-  return false;
+std::size_t SumOfNarrow(const CodeCounters& /*counters*/) {
+  return 0;
 }
+void AddNarrow(CodeCounters& /*counters*/) {}
 void TakeGroup(std::size_t /*group*/, std::uint32_t /*place*/, CodeCounters& /*counters*/,
                CodeCounts& /*counts*/) {}
 #else
@@ -81,56 +82,30 @@ std::uint16_t CountWide(std::span<const std::uint16_t> codes, const FiniteCodes&
   return CountInto(counters.wide.data(), codes, finite);
 }
 
-struct UsedGroups {
-  std::array<std::uint16_t, CodeCounts::kGroups> groups = {};
-  std::size_t count = 0;
-  std::size_t sum = 0;  // of their counters
-};
-
-HWY_INLINE void FindUsed(const std::uint8_t* narrow, UsedGroups& used) {
+std::size_t SumOfNarrow(const CodeCounters& counters) {
   const Bytes d;
   auto sums = hn::Zero(Totals());
-  for (std::size_t group = 0; group < CodeCounts::kGroups; ++group) {
-    auto any = hn::Zero(d);
+  for (const std::size_t group : counters.groups) {
+    const std::uint8_t* const narrow = counters.narrow.data() + group * kGroup;
     for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(d)) {
-      const auto counters = hn::LoadU(d, narrow + group * kGroup + lane);
-      any = hn::Or(any, counters);
-      sums = hn::Add(sums, hn::SumsOf8(counters));
+      sums = hn::Add(sums, hn::SumsOf8(hn::LoadU(d, narrow + lane)));
     }
-    used.groups[used.count] = static_cast<std::uint16_t>(group);
-    used.count += hn::AllTrue(d, hn::Eq(any, hn::Zero(d))) ? 0 : 1;
   }
-  used.sum = hn::GetLane(hn::SumOfLanes(Totals(), sums));
+  return hn::GetLane(hn::SumOfLanes(Totals(), sums));
 }
 
-HWY_INLINE void AddGroup(const std::uint8_t* narrow, std::uint32_t* wide) {
+void AddNarrow(CodeCounters& counters) {
   const Words d;
-  for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(d)) {
-    const auto counters = hn::LoadU(hn::Rebind<std::uint8_t, Words>(), narrow + lane);
-    hn::StoreU(hn::Add(hn::LoadU(d, wide + lane), hn::PromoteTo(d, counters)), d, wide + lane);
-  }
-}
-
-HWY_INLINE void Clear(std::uint8_t* narrow) {
-  const Bytes d;
-  for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(d)) {
-    hn::StoreU(hn::Zero(d), d, narrow + lane);
-  }
-}
-
-bool AddNarrow(std::size_t expected, CodeCounters& counters) {
-  UsedGroups used;
-  FindUsed(counters.narrow.data(), used);
-  for (std::size_t i = 0; i < used.count; ++i) {
-    const std::size_t group = used.groups[i];
+  for (const std::size_t group : counters.groups) {
     std::uint8_t* const narrow = counters.narrow.data() + group * kGroup;
-    if (used.sum == expected) {
-      AddGroup(narrow, counters.wide.data() + group * kGroup);
-      counters.used[group] = true;
+    std::uint32_t* const wide = counters.wide.data() + group * kGroup;
+    for (std::size_t lane = 0; lane < kGroup; lane += hn::Lanes(d)) {
+      const auto more =
+          hn::PromoteTo(d, hn::LoadU(hn::Rebind<std::uint8_t, Words>(), narrow + lane));
+      hn::StoreU(hn::Add(hn::LoadU(d, wide + lane), more), d, wide + lane);
     }
-    Clear(narrow);
+    std::memset(narrow, 0, kGroup);
   }
-  return used.sum == expected;
 }
 
 void TakeGroup(std::size_t group, std::uint32_t place, CodeCounters& counters, CodeCounts& counts) {
@@ -160,6 +135,7 @@ HWY_AFTER_NAMESPACE();
 namespace fourpiles {
 HWY_EXPORT(CountNarrow);
 HWY_EXPORT(CountWide);
+HWY_EXPORT(SumOfNarrow);
 HWY_EXPORT(AddNarrow);
 HWY_EXPORT(TakeGroup);
 
@@ -173,8 +149,12 @@ std::uint16_t CountWide(std::span<const std::uint16_t> codes, const FiniteCodes&
   return HWY_DYNAMIC_DISPATCH(CountWide)(codes, finite, counters);
 }
 
-bool AddNarrow(std::size_t expected, CodeCounters& counters) {
-  return HWY_DYNAMIC_DISPATCH(AddNarrow)(expected, counters);
+std::size_t SumOfNarrow(const CodeCounters& counters) {
+  return HWY_DYNAMIC_DISPATCH(SumOfNarrow)(counters);
+}
+
+void AddNarrow(CodeCounters& counters) {
+  HWY_DYNAMIC_DISPATCH(AddNarrow)(counters);
 }
 
 void TakeGroup(std::size_t group, std::uint32_t place, CodeCounters& counters, CodeCounts& counts) {

@@ -15,11 +15,11 @@ std::uint16_t CountNarrow(std::span<const std::uint16_t> codes, const FiniteCode
                           CodeCounters& counters);
 std::uint16_t CountWide(std::span<const std::uint16_t> codes, const FiniteCodes& finite,
                         CodeCounters& counters);
-// Makes the narrow counters 0, and adds them to the wide ones where their sum is the expected one.
-// Returns whether it is.
-bool AddNarrow(std::size_t expected, CodeCounters& counters);
-// Adds the wide counters of a group of codes, any of which is not 0, to the counts, and makes them
-// 0.
+// Of the narrow counters of the known groups.
+std::size_t SumOfNarrow(const CodeCounters& counters);
+// Adds them to the wide ones, and makes them 0.
+void AddNarrow(CodeCounters& counters);
+// Adds the wide counters of a group to the counts, and makes them 0.
 void TakeGroup(std::size_t group, std::uint32_t place, CodeCounters& counters, CodeCounts& counts);
 
 }  // namespace fourpiles

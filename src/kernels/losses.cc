@@ -133,19 +133,22 @@ std::int64_t ErrorHistogram::Total() const {
       std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0}));
 }
 
-ErrorHistogram::Place ErrorHistogram::QuantilePlace(double quantile) const {
-  const auto total = static_cast<double>(Total());
-  const auto wanted = static_cast<std::uint64_t>(std::ceil(quantile * total));
-  std::uint64_t below = 0;
-  std::size_t bucket = 0;
-  while (below + counts_[bucket] < wanted) {
-    below += counts_[bucket++];
+ErrorHistogram::Place ErrorHistogram::QuantilePlace(double quantile, std::int64_t total,
+                                                    int highest) const {
+  const auto wanted = static_cast<std::int64_t>(std::ceil(quantile * static_cast<double>(total)));
+  const auto errors_in = [&](int bucket) {
+    return static_cast<std::int64_t>(counts_[static_cast<std::size_t>(bucket)]);
+  };
+  int bucket = highest;  // usually near: most quantiles asked for are
+  std::int64_t below = total - errors_in(bucket);
+  while (bucket > 0 && below >= wanted) {
+    below -= errors_in(--bucket);
   }
-  return {static_cast<int>(bucket), static_cast<std::int64_t>(below)};
+  return {bucket, wanted - below};
 }
 
 double ErrorHistogram::Quantile(double quantile) const {
-  const int bucket = QuantilePlace(quantile).bucket;
+  const int bucket = QuantilePlace(quantile, Total(), kBuckets - 1).bucket;
   const auto leading = static_cast<std::uint32_t>(bucket + 1 + kFirstBits);
   return bucket == 0 ? 0 : std::bit_cast<float>(leading << 16);
 }

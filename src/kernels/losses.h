@@ -81,12 +81,13 @@ class ErrorHistogram {
   // What the share `quantile` of the errors does not exceed: the upper edge of a bucket, so at most
   // 1/128 too large. 0 without errors.
   double Quantile(double quantile) const;
-  // The bucket that it stands in, and how many errors stand in those before.
+  // The bucket that it stands in, and which of the errors there it is, from 1 on. They are `total`,
+  // the largest in the bucket `highest`.
   struct Place {
     int bucket = 0;
-    std::int64_t below = 0;
+    std::int64_t nth = 0;
   };
-  Place QuantilePlace(double quantile) const;
+  Place QuantilePlace(double quantile, std::int64_t total, int highest) const;
 
  private:
   std::array<std::uint64_t, kBuckets> counts_ = {};
