@@ -153,8 +153,7 @@ class Auditor {
   std::vector<const FileTensor*> tensors_;  // those chosen
   std::vector<bool> is_repeated_;           // of tensors_: the same view of a storage was before
   std::vector<Done> done_;                  // of tensors_
-  std::mutex errors_mutex_;
-  std::vector<ErrorHistogram> errors_;  // of formats, all tensors together
+  ErrorTotals errors_;
   // Under the lock:
   std::mutex mutex_;
   std::size_t next_tensor_ = 0;
@@ -231,8 +230,7 @@ Result<void> Auditor::Finish(Job& job, AuditScratch& scratch) {
   outcome.audit.tensor = static_cast<std::int32_t>(&tensor - checkpoint_.tensors.data());
   outcome.audit.name = tensor.name;
   outcome.audit.formats.resize(formats);
-  scratch.tensor_errors.assign(formats, ErrorHistogram());
-  outcome.errors = scratch.tensor_errors;
+  outcome.totals = is_repeated_[job.place] ? nullptr : &errors_;
   for (const auto& pass : job.passes) {
     TRY_VOID(pass->Finish(outcome, scratch));
   }
@@ -241,13 +239,6 @@ Result<void> Auditor::Finish(Job& job, AuditScratch& scratch) {
     outcome.audit.formats[i].fitting_scale =
         FittingScale(options_.formats[i], outcome.audit.values);
   }
-  if (!is_repeated_[job.place]) {
-    const std::lock_guard lock(errors_mutex_);
-    for (std::size_t i = 0; i < formats; ++i) {
-      errors_[i].Add(outcome.errors[i]);
-    }
-  }
-  outcome.errors = {};
   done_[job.place].outcome = std::move(outcome);
   return {};
 }
@@ -311,7 +302,7 @@ Audit Auditor::Collect() {
   audit.values = facts.Facts();
   for (std::size_t i = 0; i < formats; ++i) {
     Losses& losses = audit.totals[i].losses;
-    losses.relative_error_p99 = RelativeErrorP99(errors_[i], losses);
+    losses.relative_error_p99 = RelativeErrorP99(errors_.Of(i), losses);
     audit.totals[i].fitting_scale = FittingScale(options_.formats[i], audit.values);
   }
   return audit;

@@ -33,7 +33,14 @@ struct AuditedTensor {
 struct TensorOutcome {
   TensorAudit audit;
   RunningFacts facts;
-  std::span<ErrorHistogram> errors;  // relative ones, of each format; empty before
+  ErrorTotals* totals = nullptr;  // nullptr: the tensor is in them already, by another name
+
+  // Adds relative errors of a format, each so many times, to the totals.
+  void AddErrors(std::size_t format, const ErrorHistogram& errors, std::uint64_t times = 1) const {
+    if (totals != nullptr) {
+      totals->Add(format, errors, times);
+    }
+  }
 };
 
 // Memory that a thread uses again for each span: fresh pages would cost more than the work.
@@ -46,7 +53,6 @@ struct AuditScratch {
   std::vector<double> doubles = {};
   std::vector<double> rounded_doubles = {};
   std::vector<ErrorHistogram> errors = {};
-  std::vector<ErrorHistogram> tensor_errors = {};
 };
 
 class AuditPass {

@@ -122,7 +122,7 @@ Result<void> BlockPass::Finish(TensorOutcome& outcome, AuditScratch& /*scratch*/
     to.scales = scales;
   }
   to.losses.relative_error_p99 = RelativeErrorP99(errors_, to.losses);
-  outcome.errors[index_].Add(errors_);
+  outcome.AddErrors(index_, errors_);
   return {};
 }
 

@@ -20,27 +20,27 @@ double Rounded(double value, const FormatWay& way) {
 
 // The error that 99 of 100 of those compared do not exceed: among those of the bucket that it
 // stands in.
-double QuantileOf(std::span<const CountedCode> codes, std::span<const double> errors,
+double QuantileOf(std::span<const double> counts, std::span<const double> errors,
                   const BlockLosses& losses, const ErrorHistogram& histogram) {
   struct CountedError {
     double error = 0;
-    std::int64_t count = 0;
+    double count = 0;
   };
   const double largest = losses.largest_relative_error;
   const ErrorHistogram::Place place =
       histogram.QuantilePlace(0.99, losses.compared, ErrorHistogram::BucketOf(largest));
   std::vector<CountedError> near;  // but for the largest, which many may have
-  for (std::size_t i = 0; i < codes.size(); ++i) {
+  for (std::size_t i = 0; i < errors.size(); ++i) {
     const double error = errors[i];
     if (error >= 0 && error < largest && ErrorHistogram::BucketOf(error) == place.bucket) {
-      near.push_back({error, codes[i].count});
+      near.push_back({error, counts[i]});
     }
   }
   std::ranges::sort(near, {}, &CountedError::error);
-  std::int64_t seen = 0;
+  double seen = 0;
   for (const auto& [error, count] : near) {
     seen += count;
-    if (seen >= place.nth) {
+    if (seen >= static_cast<double>(place.nth)) {
       return error;
     }
   }
@@ -172,38 +172,17 @@ std::vector<double> RoundedValues(std::span<const double> values, const FormatWa
   return rounded;
 }
 
-Losses LossesOf(std::span<const CountedCode> codes, std::span<const double> rounded,
-                const LossLimits& limits, std::span<double> relatives, ErrorHistogram& histogram) {
-  BlockLosses losses;
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    const auto& [code, x, count] = codes[i];
-    relatives[i] = -1;
-    if (!std::isfinite(x)) {
-      continue;
+Losses LossesOf(const CountedValues& values, const LossLimits& limits, std::span<double> relatives,
+                ErrorHistogram& histogram) {
+  const BlockLosses losses = CountLosses(values, limits, relatives);
+  for (std::size_t i = 0; i < relatives.size(); ++i) {
+    if (relatives[i] >= 0) {
+      histogram.Add(relatives[i], static_cast<std::int64_t>(values.counts[i]));
     }
-    const double r = rounded[i];
-    CountElement(x, r, limits, count, losses);
-    if (!std::isfinite(r)) {
-      continue;
-    }
-    const auto times = static_cast<double>(count);
-    const double error = r - x;
-    losses.squared_values += times * (x * x);
-    losses.squared_errors += times * (error * error);
-    losses.error_products += times * (x * error);
-    if (x == 0) {
-      continue;
-    }
-    const double relative = std::abs(error) / std::abs(x);
-    losses.compared += count;
-    losses.relative_errors += times * relative;
-    losses.largest_relative_error = std::max(losses.largest_relative_error, relative);
-    relatives[i] = relative;
-    histogram.Add(relative, count);
   }
   Losses all = LossesOf(losses, 0);
   if (all.compared > 0) {
-    all.relative_error_p99 = QuantileOf(codes, relatives, losses, histogram);
+    all.relative_error_p99 = QuantileOf(values.counts, relatives, losses, histogram);
   }
   return all;
 }

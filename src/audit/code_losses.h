@@ -42,7 +42,7 @@ std::vector<double> RoundedValues(std::span<const double> values, const FormatWa
 // The losses of a format, by what each of the codes becomes; `largest_at` is not known. `relatives`
 // gets the relative error of each code, −1 where none is compared; the histogram is empty and gets
 // them too.
-Losses LossesOf(std::span<const CountedCode> codes, std::span<const double> rounded,
-                const LossLimits& limits, std::span<double> relatives, ErrorHistogram& histogram);
+Losses LossesOf(const CountedValues& values, const LossLimits& limits, std::span<double> relatives,
+                ErrorHistogram& histogram);
 
 }  // namespace fourpiles

@@ -39,12 +39,18 @@ Result<std::span<const std::uint16_t>> ReadCodes(const TensorValues& values, std
 struct LookedAt {
   std::vector<CountedCode> codes = {};
   std::vector<double> values = {};  // of them
+  std::vector<double> counts = {};  // of them
   bool without_signs = false;       // each stands for its negative too
 
   LookedAt() = default;
   explicit LookedAt(std::vector<CountedCode> counted, bool by_magnitude = false)
-      : codes(std::move(counted)), values(codes.size()), without_signs(by_magnitude) {
+      : codes(std::move(counted)),
+        values(codes.size()),
+        counts(codes.size()),
+        without_signs(by_magnitude) {
     std::ranges::transform(codes, values.begin(), &CountedCode::value);
+    std::ranges::transform(codes, counts.begin(),
+                           [](const CountedCode& code) { return static_cast<double>(code.count); });
   }
 };
 
@@ -183,10 +189,12 @@ Result<void> CodePass::FinishFormat(const LookedAt& looked_at, std::size_t numbe
                                     TensorOutcome& outcome, AuditScratch& scratch) const {
   const FormatWay way =
       WayOf(plan_.Formats()[number], plan_.OverflowPolicy(), outcome.facts.Facts().largest);
-  std::vector<double> relatives(looked_at.codes.size());
+  const std::vector<double> rounded = RoundedValues(looked_at.values, way);
+  std::vector<double> relatives(rounded.size());
+  ErrorHistogram errors;
   Losses& losses = outcome.audit.formats[number].losses;
-  losses = LossesOf(looked_at.codes, RoundedValues(looked_at.values, way), way.limits, relatives,
-                    outcome.errors[number]);
+  losses = LossesOf({looked_at.values, rounded, looked_at.counts}, way.limits, relatives, errors);
+  outcome.AddErrors(number, errors);
   if (losses.largest_relative_error > 0) {
     TRY(losses.largest_at,
         WorstPlace(looked_at, relatives, losses.largest_relative_error, scratch));

@@ -2,8 +2,11 @@
 
 // Wholes out of parts, merged in order: what values are, and what they lose.
 
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "audit/losses.h"
 #include "kernels/losses.h"
@@ -35,6 +38,24 @@ class RunningFacts {
  private:
   ValueFacts counted_;  // but for the moments
   Moments moments_;
+};
+
+// Relative errors of all tensors together, format by format.
+class ErrorTotals {
+ public:
+  explicit ErrorTotals(std::size_t formats) : errors_(formats) {}
+
+  // Each so many times. Any threads.
+  void Add(std::size_t format, const ErrorHistogram& errors, std::uint64_t times = 1) {
+    const std::lock_guard lock(mutex_);
+    errors_[format].Add(errors, times);
+  }
+  // When all are added.
+  const ErrorHistogram& Of(std::size_t format) const { return errors_[format]; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<ErrorHistogram> errors_;
 };
 
 // The 0.99 quantile of errors that `losses` sums up, at most its largest. Nothing where no element

@@ -224,7 +224,7 @@ Result<void> ValuePass<Value>::Finish(TensorOutcome& outcome, AuditScratch& /*sc
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     Losses& losses = outcome.audit.formats[ways_[i].format].losses;
     losses.relative_error_p99 = RelativeErrorP99(errors_[i], losses);
-    outcome.errors[ways_[i].format].Add(errors_[i], kLossBlock / sampled_);
+    outcome.AddErrors(ways_[i].format, errors_[i], kLossBlock / sampled_);
   }
   outcome.audit.channels = channels_.Facts();
   return {};

@@ -6,6 +6,7 @@
 #include "kernels/code_counts.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "kernels/array_tasks.h"
@@ -27,11 +28,21 @@ void TakeEach(std::size_t group, std::uint32_t place, CodeCounters& counters, Co
   }
 }
 
+template <class Counter>
+bool HasAny(const std::vector<Counter>& counters, std::size_t group) {
+  std::array<std::uint64_t, kGroup * sizeof(Counter) / 8> words = {};
+  std::memcpy(words.data(), &counters[group * kGroup], sizeof words);
+  std::uint64_t any = 0;
+  for (const std::uint64_t word : words) {
+    any |= word;
+  }
+  return any != 0;
+}
+
 // Adds the groups that narrow has counts of.
 void FindGroups(CodeCounters& counters) {
   for (std::size_t group = 0; group < kGroups; ++group) {
-    const auto codes = std::span(counters.narrow).subspan(group * kGroup, kGroup);
-    if (!counters.is_known[group] && std::ranges::any_of(codes, [](auto n) { return n > 0; })) {
+    if (!counters.is_known[group] && HasAny(counters.narrow, group)) {
       counters.is_known[group] = true;
       counters.groups.push_back(static_cast<std::uint16_t>(group));
     }
@@ -84,8 +95,7 @@ void TakeCounts(std::uint32_t place, CodeCounters& counters, CodeCounts& counts)
     if (counters.is_narrow && !counters.is_known[group]) {
       continue;
     }
-    const auto codes = std::span(counters.wide).subspan(group * kGroup, kGroup);
-    if (std::ranges::any_of(codes, [](std::uint32_t n) { return n > 0; })) {
+    if (HasAny(counters.wide, group)) {
       counts.used[group] = true;
       HasVectors() ? TakeGroup(group, place, counters, counts)
                    : TakeEach(group, place, counters, counts);

@@ -76,9 +76,16 @@ TEST(CodeCounts, HaveRoomForMoreThan8Bits) {
     all.Take({Codes(255, 8), Codes(255, 8)}, 0);
     all.Take({Codes(100, 9), Codes(256, 9), Codes(100, 9), Codes(65536, 9)}, 1);
     all.Take({{10}, Codes(200000, 10)}, 2);
+    Codes runs(300, 11);  // then others between them
+    runs.insert(runs.end(), 70, 12);
+    runs.insert(runs.end(), 500, 11);
+    runs[331] = 11;
+    all.Take({runs}, 3);
     EXPECT_EQ(all.counts.totals[8], 510);
     EXPECT_EQ(all.counts.totals[9], 65992);
     EXPECT_EQ(all.counts.totals[10], 200001);
+    EXPECT_EQ(all.counts.totals[11], 801);
+    EXPECT_EQ(all.counts.totals[12], 69);
     EXPECT_EQ(all.counts.firsts[9], 1);
     EXPECT_EQ(all.counts.firsts[10], 2);
     EXPECT_TRUE(all.counts.used[0]);

@@ -46,11 +46,27 @@ HWY_INLINE void CountEach(const std::uint16_t* codes, Counter* to,
   (++to[codes[kEach]], ...);
 }
 
+// Adds kAtOnce codes, if they are the same: one by one, each would wait for the one before.
+HWY_INLINE bool AddSame(const std::uint16_t* codes, std::uint32_t* to) {
+  const Codes d;
+  const auto first = hn::Set(d, *codes);
+  auto others = hn::Zero(d);
+  for (std::size_t lane = 0; lane < kAtOnce; lane += HWY_LANES(std::uint16_t)) {
+    others = hn::Or(others, hn::Xor(hn::LoadU(d, codes + lane), first));
+  }
+  if (!hn::AllTrue(d, hn::Eq(others, hn::Zero(d)))) {
+    return false;
+  }
+  to[*codes] += kAtOnce;
+  return true;
+}
+
 template <class Counter>
 std::uint16_t CountInto(Counter* to, std::span<const std::uint16_t> codes,
                         const FiniteCodes& finite) {
   const Codes d;
   constexpr std::size_t kLanes = HWY_LANES(std::uint16_t);
+  constexpr bool kIsWide = sizeof(Counter) > 1;  // has room for many that are the same
   const auto mask = hn::Set(d, finite.mask);
   const auto limit = hn::Set(d, finite.limit);
   auto largest = hn::Zero(d);
@@ -60,6 +76,11 @@ std::uint16_t CountInto(Counter* to, std::span<const std::uint16_t> codes,
     for (std::size_t lane = 0; lane < kAtOnce; lane += kLanes) {
       const auto magnitude = hn::And(hn::LoadU(d, from + lane), mask);
       largest = hn::Max(largest, hn::IfThenElseZero(hn::Lt(magnitude, limit), magnitude));
+    }
+    if constexpr (kIsWide) {
+      if (AddSame(from, to)) {
+        continue;
+      }
     }
     CountEach(from, to, std::make_index_sequence<kAtOnce>());
   }

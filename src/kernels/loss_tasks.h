@@ -34,6 +34,8 @@ std::int32_t FloatBitsAtLeast(double limit);
 BlockLosses CountFloatLosses(std::span<const float> values, std::span<const float> rounded,
                              const LossLimits& limits, std::size_t sampled,
                              ErrorHistogram& histogram);
+BlockLosses CountCountedLosses(const CountedValues& values, const LossLimits& limits,
+                               std::span<double> relatives);
 BlockFacts FloatFacts(std::span<const float> values);
 std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range);
 float LargestFinite(const float* values, std::size_t count);

@@ -79,6 +79,38 @@ BlockLosses LossesOf(std::span<const T> values, std::span<const T> rounded,
   return losses;
 }
 
+BlockLosses LossesOfCounted(const CountedValues& all, const LossLimits& limits,
+                            std::span<double> relatives) {
+  BlockLosses losses;
+  LossSums sums;
+  for (std::size_t i = 0; i < all.values.size(); ++i) {
+    const double x = all.values[i];
+    const double r = all.rounded[i];
+    const double times = all.counts[i];
+    relatives[i] = -1;
+    if (!std::isfinite(x)) {
+      continue;
+    }
+    CountElement(x, r, limits, static_cast<std::int64_t>(times), losses);
+    if (!std::isfinite(r)) {
+      continue;
+    }
+    const double error = r - x;
+    sums.squares.Add(i, times * (x * x));
+    sums.errors.Add(i, times * (error * error));
+    sums.products.Add(i, times * (x * error));
+    if (x == 0) {
+      continue;
+    }
+    relatives[i] = std::abs(error) / std::abs(x);
+    losses.compared += static_cast<std::int64_t>(times);
+    sums.relatives.Add(i, times * relatives[i]);
+    losses.largest_relative_error = std::max(losses.largest_relative_error, relatives[i]);
+  }
+  sums.Finish(losses);
+  return losses;
+}
+
 template <std::floating_point T>
 BlockFacts FactsOfEach(std::span<const T> values) {
   BlockFacts facts;
@@ -166,6 +198,15 @@ BlockLosses CountLosses(std::span<const double> values, std::span<const double> 
   CHECK(values.size() == rounded.size() && values.size() <= kLossBlock);
   const DefaultFloatEnvironment environment;
   return LossesOf(values, rounded, limits, sampled, histogram);
+}
+
+BlockLosses CountLosses(const CountedValues& values, const LossLimits& limits,
+                        std::span<double> relatives) {
+  CHECK(values.values.size() == values.rounded.size());
+  CHECK(values.values.size() == values.counts.size() && values.values.size() == relatives.size());
+  const DefaultFloatEnvironment environment;
+  return HasVectors() ? CountCountedLosses(values, limits, relatives)
+                      : LossesOfCounted(values, limits, relatives);
 }
 
 BlockFacts FactsOf(std::span<const float> values) {

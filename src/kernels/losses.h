@@ -101,6 +101,17 @@ BlockLosses CountLosses(std::span<const float> values, std::span<const float> ro
 BlockLosses CountLosses(std::span<const double> values, std::span<const double> rounded,
                         const LossLimits& limits, std::size_t sampled, ErrorHistogram& histogram);
 
+// Values, what they became, and how often each occurs: below 2^53 times together.
+struct CountedValues {
+  std::span<const double> values = {};
+  std::span<const double> rounded = {};
+  std::span<const double> counts = {};
+};
+// The losses of all that occur; `largest_at` is not told. relatives[i] gets |r − x| ÷ |x|, −1 of
+// what is not compared.
+BlockLosses CountLosses(const CountedValues& values, const LossLimits& limits,
+                        std::span<double> relatives);
+
 // What values are. The sums are over finite ones.
 struct BlockFacts {
   std::int64_t count = 0;

@@ -21,6 +21,21 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // float16's (IEEE 754-2019 Table 3.5).
 constexpr LossLimits kHalf = {.largest = 65504, .beyond = 65520, .smallest_normal = 0x1p-14};
 
+void ExpectSame(const BlockLosses& a, const BlockLosses& b) {
+  EXPECT_EQ(a.overflow, b.overflow);
+  EXPECT_EQ(a.saturated, b.saturated);
+  EXPECT_EQ(a.underflow, b.underflow);
+  EXPECT_EQ(a.subnormal, b.subnormal);
+  EXPECT_EQ(a.changed, b.changed);
+  EXPECT_EQ(a.compared, b.compared);
+  EXPECT_EQ(a.squared_values, b.squared_values);
+  EXPECT_EQ(a.squared_errors, b.squared_errors);
+  EXPECT_EQ(a.error_products, b.error_products);
+  EXPECT_EQ(a.relative_errors, b.relative_errors);
+  EXPECT_EQ(a.largest_relative_error, b.largest_relative_error);
+  EXPECT_EQ(a.largest_at, b.largest_at);
+}
+
 TEST(CountLosses, SaysWhatBecameOfEach) {
   //                                 kept, rounded, vanished, subnormal, saturated, past it, lost
   const std::vector<float> values = {1,         1 + 0x1p-12F, 1e-9F, 0x1.8p-20F, 65510, 7e4F,
@@ -67,20 +82,7 @@ TEST(CountLosses, IsTheSameOnEveryTarget) {
         quantiles.push_back(histogram.Quantile(0.99));
       });
       for (std::size_t i = 1; i < all.size(); ++i) {
-        const BlockLosses& a = all[0];
-        const BlockLosses& b = all[i];
-        EXPECT_EQ(a.overflow, b.overflow);
-        EXPECT_EQ(a.saturated, b.saturated);
-        EXPECT_EQ(a.underflow, b.underflow);
-        EXPECT_EQ(a.subnormal, b.subnormal);
-        EXPECT_EQ(a.changed, b.changed);
-        EXPECT_EQ(a.compared, b.compared);
-        EXPECT_EQ(a.squared_values, b.squared_values);
-        EXPECT_EQ(a.squared_errors, b.squared_errors);
-        EXPECT_EQ(a.error_products, b.error_products);
-        EXPECT_EQ(a.relative_errors, b.relative_errors);
-        EXPECT_EQ(a.largest_relative_error, b.largest_relative_error);
-        EXPECT_EQ(a.largest_at, b.largest_at);
+        ExpectSame(all[0], all[i]);
         EXPECT_EQ(quantiles[0], quantiles[i]);
         EXPECT_EQ(facts[0].nan, facts[i].nan);
         EXPECT_EQ(facts[0].infinite, facts[i].infinite);
@@ -89,6 +91,71 @@ TEST(CountLosses, IsTheSameOnEveryTarget) {
         EXPECT_EQ(facts[0].largest, facts[i].largest);
         EXPECT_EQ(facts[0].powers, facts[i].powers);
       }
+    }
+  }
+}
+
+// Each of the values so many times, as if they stood one after another.
+TEST(CountLosses, OfCountedValuesIsThatOfAllThatOccur) {
+  const std::vector<double> values = {1,         1 + 0x1p-12, 1e-9, 0x1.8p-20, 65510, 7e4,
+                                      kInfinity, kNan,        0,    -0.,       3,     -5};
+  const std::vector<double> rounded = {1,     1,    0, 0x1.8p-20, 65504, 65504,
+                                       65504, kNan, 0, 0,         kNan,  -kInfinity};
+  const std::vector<double> counts = {3, 1, 2, 5, 1, 4, 2, 6, 7, 1, 2, 3};
+  std::vector<double> each;
+  std::vector<double> each_rounded;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    each.insert(each.end(), static_cast<std::size_t>(counts[i]), values[i]);
+    each_rounded.insert(each_rounded.end(), static_cast<std::size_t>(counts[i]), rounded[i]);
+  }
+  ErrorHistogram histogram;
+  const BlockLosses expected = CountLosses(each, each_rounded, kHalf, each.size(), histogram);
+  ForEachTarget([&](const char* target) {
+    SCOPED_TRACE(target);
+    std::vector<double> relatives(values.size());
+    const BlockLosses losses = CountLosses({values, rounded, counts}, kHalf, relatives);
+    EXPECT_EQ(losses.overflow, 9);   // 70000, and the 3 and −5 that became NaN and infinity
+    EXPECT_EQ(losses.saturated, 5);  // 65510 and 70000
+    EXPECT_EQ(losses.underflow, 2);
+    EXPECT_EQ(losses.subnormal, 5);
+    EXPECT_EQ(losses.changed, 13);
+    EXPECT_EQ(losses.compared, 16);
+    EXPECT_EQ(losses.overflow, expected.overflow);
+    EXPECT_EQ(losses.saturated, expected.saturated);
+    EXPECT_EQ(losses.changed, expected.changed);
+    EXPECT_EQ(losses.compared, expected.compared);
+    EXPECT_DOUBLE_EQ(losses.squared_values, expected.squared_values);
+    EXPECT_DOUBLE_EQ(losses.squared_errors, expected.squared_errors);
+    EXPECT_DOUBLE_EQ(losses.error_products, expected.error_products);
+    EXPECT_DOUBLE_EQ(losses.relative_errors, expected.relative_errors);
+    EXPECT_EQ(losses.largest_relative_error, 1);
+    EXPECT_EQ(relatives, (std::vector<double>{0, 0x1p-12 / (1 + 0x1p-12), 1, 0, 6. / 65510,
+                                              4496. / 7e4, -1, -1, -1, -1, -1, -1}));
+  });
+}
+
+TEST(CountLosses, OfCountedValuesIsTheSameOnEveryTarget) {
+  std::mt19937 random(9);
+  std::vector<double> values(133);
+  std::vector<double> rounded(values.size());
+  std::vector<double> counts(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(random()));  // all there are
+    rounded[i] = Decode(Encode(values[i], *FindFormat("float16"), {}).code, *FindFormat("float16"));
+    counts[i] = static_cast<double>(random() % 1000);
+  }
+  for (const std::size_t size : {0U, 1U, 7U, 17U, 128U, 133U}) {
+    const CountedValues some = {std::span(values).first(size), std::span(rounded).first(size),
+                                std::span(counts).first(size)};
+    std::vector<BlockLosses> all;
+    std::vector<std::vector<double>> relatives;
+    ForEachTarget([&](const char*) {
+      relatives.emplace_back(size);
+      all.push_back(CountLosses(some, kHalf, relatives.back()));
+    });
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      ExpectSame(all[0], all[i]);
+      EXPECT_EQ(relatives[0], relatives[i]);
     }
   }
 }
