@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <concepts>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -30,22 +30,18 @@ std::string WhyNot(const FileTensor& tensor) {
   return is_float ? "" : "it holds " + std::string(name) + ", not real numbers";
 }
 
-Result<Extremes> ExtremesOf(const TensorValues& values, int threads) {
+template <std::floating_point Value>
+Result<Extremes> ExtremesOfTensor(const TensorValues& values, int threads) {
   const auto elements = static_cast<std::size_t>(values.Elements());
   const std::size_t blocks = (elements + kLossBlock - 1) / kLossBlock;
   std::vector<Extremes> extremes(blocks);
   std::vector<Result<void>> read(blocks);
   ForRanges(elements, kLossBlock, threads, [&](std::size_t begin, std::size_t end) {
-    std::vector<double> room(std::min(kLossBlock, end - begin));
+    std::vector<Value> room(std::min(kLossBlock, end - begin));
     for (std::size_t i = begin; i < end; i += kLossBlock) {
-      const std::span<double> block = std::span(room).first(std::min(kLossBlock, end - i));
-      Extremes& of_block = extremes[i / kLossBlock];
+      const std::span<Value> block = std::span(room).first(std::min(kLossBlock, end - i));
       read[i / kLossBlock] = values.Read(static_cast<std::int64_t>(i), block);
-      for (const double value : block) {
-        if (std::isfinite(value)) {
-          of_block = {std::min(of_block.lowest, value), std::max(of_block.highest, value)};
-        }
-      }
+      extremes[i / kLossBlock] = ExtremesOf(std::span<const Value>(block));
     }
   });
   Extremes all;
@@ -170,7 +166,9 @@ Result<std::shared_ptr<Job>> Auditor::Open(std::size_t place) {
   job->place = place;
   job->bytes = tensor.bytes;
   if (NeedExtremes(job->tensor, plan_)) {
-    TRY(job->tensor.extremes, ExtremesOf(job->tensor.values, options_.threads));
+    TRY(job->tensor.extremes, HasDoubles(job->tensor.values)
+                                  ? ExtremesOfTensor<double>(job->tensor.values, options_.threads)
+                                  : ExtremesOfTensor<float>(job->tensor.values, options_.threads));
   }
   job->passes = PassesOf(job->tensor, plan_);
   for (const auto& pass : job->passes) {

@@ -1,5 +1,7 @@
 #include "audit/audit_pass.h"
 
+#include <algorithm>
+
 #include "base/try.h"
 
 namespace fourpiles {
@@ -11,6 +13,13 @@ bool HasFewCodes(const TensorValues& values) {
 }
 
 }  // namespace
+
+std::size_t SampledOf(std::int64_t elements) {
+  constexpr std::size_t kSampled = std::size_t{1} << 18;
+  constexpr std::size_t kStep = 256;
+  const std::size_t blocks = static_cast<std::size_t>(elements) / kLossBlock + 1;
+  return std::min(kLossBlock, (kSampled / blocks + kStep - 1) / kStep * kStep);
+}
 
 std::vector<std::unique_ptr<AuditPass>> PassesOf(const AuditedTensor& tensor, AuditPlan& plan) {
   std::vector<std::unique_ptr<AuditPass>> passes;

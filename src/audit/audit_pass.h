@@ -72,6 +72,15 @@ class AuditPass {
 // The passes that a tensor needs. The tensor and the plan must outlive them.
 std::vector<std::unique_ptr<AuditPass>> PassesOf(const AuditedTensor& tensor, AuditPlan& plan);
 
+// How many elements of each kLossBlock make the quantile of the relative errors: 2^18 of a tensor
+// together, spread over all of it.
+std::size_t SampledOf(std::int64_t elements);
+
+// Whether its values are looked at in float64, else in float32.
+inline bool HasDoubles(const TensorValues& values) {
+  return values.Type().name == "float64";
+}
+
 // Whether they need tensor.extremes.
 bool NeedExtremes(const AuditedTensor& tensor, const AuditPlan& plan);
 

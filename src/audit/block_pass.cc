@@ -1,7 +1,6 @@
 // A block format: spans of whole blocks are encoded, decoded and compared.
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 
 #include "audit/audit_pass.h"
@@ -31,6 +30,7 @@ class BlockPass final : public AuditPass {
         format_(std::get<BlockFormat>(plan.Formats()[format].format)),
         saturates_(plan.OverflowPolicy() == Overflow::kSaturate),
         spans_(SpansOf(tensor, format_)),
+        sampled_(SampledOf(tensor.values.Elements())),
         results_(static_cast<std::size_t>(spans_.Count())) {}
 
   std::int64_t Count() const override { return spans_.Count(); }
@@ -50,6 +50,7 @@ class BlockPass final : public AuditPass {
   BlockFormat format_;
   bool saturates_;
   Spans spans_;
+  std::size_t sampled_;  // elements of a block
   std::vector<SpanResult> results_;
   std::mutex mutex_;
   ErrorHistogram errors_;
@@ -61,8 +62,8 @@ void BlockPass::Compare(const Span& span, std::span<const float> values,
   ErrorHistogram errors;
   for (std::size_t done = 0; done < values.size(); done += kLossBlock) {
     const std::size_t count = std::min(kLossBlock, values.size() - done);
-    const BlockLosses block =
-        CountLosses(values.subspan(done, count), rounded.subspan(done, count), {}, count, errors);
+    const BlockLosses block = CountLosses(values.subspan(done, count), rounded.subspan(done, count),
+                                          {}, std::min(sampled_, count), errors);
     Add(LossesOf(block, span.first + static_cast<std::int64_t>(done)), result.losses);
   }
   const std::lock_guard lock(mutex_);
@@ -84,8 +85,7 @@ Result<void> BlockPass::Run(std::int64_t index, AuditScratch& scratch) {
   }
   TRY_VOID(tensor_.values.Read(span.first, values));
   if (saturates_) {  // else what is not finite takes the values beside it along
-    std::ranges::replace_if(
-        values, [](float value) { return !std::isfinite(value); }, 0.0F);
+    ZeroNonFinite(values);
   }
   BlockRounder rounder(format_, tensor_.extremes, NeedsExtremes(format_, spans_.CutsRows()));
   if (const auto done = rounder.Round(span, values, rounded); !done) {
@@ -122,7 +122,7 @@ Result<void> BlockPass::Finish(TensorOutcome& outcome, AuditScratch& /*scratch*/
     to.scales = scales;
   }
   to.losses.relative_error_p99 = RelativeErrorP99(errors_, to.losses);
-  outcome.AddErrors(index_, errors_);
+  outcome.AddErrors(index_, errors_, kLossBlock / sampled_);
   return {};
 }
 

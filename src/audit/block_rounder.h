@@ -8,14 +8,9 @@
 #include "audit/losses.h"
 #include "audit/spans.h"
 #include "fourpiles/formats.h"
+#include "kernels/losses.h"
 
 namespace fourpiles {
-
-// The finite values of a tensor lie between them.
-struct Extremes {
-  double lowest = 0;
-  double highest = 0;
-};
 
 // Whether all of a tensor's spans have one scale: of the whole tensor, or of its only row, that is
 // cut.

@@ -81,15 +81,6 @@ std::vector<WayTo> WaysOf(const AuditedTensor& tensor, const AuditPlan& plan) {
   return ways;
 }
 
-// Relative errors of so many elements of a tensor make its quantile, spread over its blocks.
-constexpr std::size_t kSampled = std::size_t{1} << 18;
-
-std::size_t SampledOf(std::int64_t elements) {
-  constexpr std::size_t kStep = 256;
-  const std::size_t blocks = static_cast<std::size_t>(elements) / kLossBlock + 1;
-  return std::min(kLossBlock, (kSampled / blocks + kStep - 1) / kStep * kStep);
-}
-
 template <class Value>
 class ValuePass final : public AuditPass {
  public:
@@ -233,7 +224,7 @@ Result<void> ValuePass<Value>::Finish(TensorOutcome& outcome, AuditScratch& /*sc
 }  // namespace
 
 std::unique_ptr<AuditPass> MakeValuePass(const AuditedTensor& tensor, const AuditPlan& plan) {
-  if (tensor.values.Type().name == "float64") {
+  if (HasDoubles(tensor.values)) {
     return std::make_unique<ValuePass<double>>(tensor, plan);
   }
   return std::make_unique<ValuePass<float>>(tensor, plan);

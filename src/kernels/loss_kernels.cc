@@ -1,6 +1,7 @@
 // What float32 values lose, a vector at a time.
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/loss_tasks.h"
@@ -24,6 +25,10 @@ BlockLosses CountFloatLosses(std::span<const float> /*values*/, std::span<const 
 BlockFacts FloatFacts(std::span<const float> /*values*/) {
   return {};
 }
+Extremes FloatExtremes(std::span<const float> /*values*/) {
+  return {};
+}
+void ZeroSpecials(std::span<float> /*values*/) {}
 std::size_t FirstIn(std::span<const std::uint16_t> /*codes*/, const CodeRange& /*range*/) {
   return 0;
 }
@@ -256,7 +261,7 @@ BlockLosses CountFloatLosses(std::span<const float> values, std::span<const floa
 
 // --- What values are ---
 
-struct Extremes {
+struct Magnitudes {
   CodeVector largest;   // magnitudes of finite values
   CodeVector smallest;  // … less one, as unsigned numbers: zero is the largest of all
 };
@@ -280,7 +285,7 @@ BlockFacts FloatFacts(std::span<const float> values) {
   for (DoubleSums& sums : powers) {
     Clear(sums);
   }
-  Extremes extremes = {hn::Zero(d), hn::Set(d, -1)};
+  Magnitudes extremes = {hn::Zero(d), hn::Set(d, -1)};
   std::int64_t zeros = 0;  // padding and what is not finite included
   ForGroups<1>(
       {values.data()}, values.size(),
@@ -322,6 +327,38 @@ BlockFacts FloatFacts(std::span<const float> values) {
   return facts;
 }
 
+// A vector with 0 for what is not finite.
+HWY_INLINE FloatVector FiniteAt(const float* from) {
+  const CodeVector bits = BitsAt(from);
+  return hn::BitCast(Floats(), hn::IfThenZeroElse(IsSpecial(bits), bits));
+}
+
+Extremes FloatExtremes(std::span<const float> values) {
+  const Floats d;
+  FloatVector lowest = hn::Zero(d);
+  FloatVector highest = hn::Zero(d);
+  ForGroups<1>({values.data()}, values.size(),
+               [&](const std::array<const float*, 1>& at, std::size_t, std::size_t) {
+                 for (std::size_t i = 0; i < kSummed; i += kLanes) {
+                   const FloatVector some = FiniteAt(at[0] + i);
+                   lowest = hn::Min(lowest, some);
+                   highest = hn::Max(highest, some);
+                 }
+               });
+  return {.lowest = static_cast<double>(hn::GetLane(hn::MinOfLanes(d, lowest))),
+          .highest = static_cast<double>(hn::GetLane(hn::MaxOfLanes(d, highest)))};
+}
+
+void ZeroSpecials(std::span<float> values) {
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    hn::StoreU(FiniteAt(&values[i]), Floats(), &values[i]);
+  }
+  for (; i < values.size(); ++i) {
+    values[i] = std::isfinite(values[i]) ? values[i] : 0;
+  }
+}
+
 std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range) {
   const hn::ScalableTag<std::uint16_t> d;
   constexpr std::size_t kCodes = HWY_LANES(std::uint16_t);
@@ -351,6 +388,8 @@ HWY_AFTER_NAMESPACE();
 namespace fourpiles {
 HWY_EXPORT(CountFloatLosses);
 HWY_EXPORT(FloatFacts);
+HWY_EXPORT(FloatExtremes);
+HWY_EXPORT(ZeroSpecials);
 HWY_EXPORT(FirstIn);
 
 BlockLosses CountFloatLosses(std::span<const float> values, std::span<const float> rounded,
@@ -361,6 +400,14 @@ BlockLosses CountFloatLosses(std::span<const float> values, std::span<const floa
 
 BlockFacts FloatFacts(std::span<const float> values) {
   return HWY_DYNAMIC_DISPATCH(FloatFacts)(values);
+}
+
+Extremes FloatExtremes(std::span<const float> values) {
+  return HWY_DYNAMIC_DISPATCH(FloatExtremes)(values);
+}
+
+void ZeroSpecials(std::span<float> values) {
+  HWY_DYNAMIC_DISPATCH(ZeroSpecials)(values);
 }
 
 std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range) {

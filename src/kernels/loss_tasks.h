@@ -37,6 +37,8 @@ BlockLosses CountFloatLosses(std::span<const float> values, std::span<const floa
 BlockLosses CountCountedLosses(const CountedValues& values, const LossLimits& limits,
                                std::span<double> relatives);
 BlockFacts FloatFacts(std::span<const float> values);
+Extremes FloatExtremes(std::span<const float> values);
+void ZeroSpecials(std::span<float> values);
 std::size_t FirstIn(std::span<const std::uint16_t> codes, const CodeRange& range);
 float LargestFinite(const float* values, std::size_t count);
 

@@ -140,6 +140,18 @@ BlockFacts FactsOfEach(std::span<const T> values) {
   return facts;
 }
 
+template <std::floating_point T>
+Extremes ExtremesOfEach(std::span<const T> values) {
+  Extremes extremes;
+  for (const T value : values) {
+    if (std::isfinite(value)) {
+      const auto x = static_cast<double>(value);
+      extremes = {std::min(extremes.lowest, x), std::max(extremes.highest, x)};
+    }
+  }
+  return extremes;
+}
+
 }  // namespace
 
 std::int32_t FloatBitsAtMost(double limit) {
@@ -217,6 +229,22 @@ BlockFacts FactsOf(std::span<const float> values) {
 BlockFacts FactsOf(std::span<const double> values) {
   const DefaultFloatEnvironment environment;
   return FactsOfEach(values);
+}
+
+Extremes ExtremesOf(std::span<const float> values) {
+  return HasVectors() ? FloatExtremes(values) : ExtremesOfEach(values);
+}
+
+Extremes ExtremesOf(std::span<const double> values) {
+  return ExtremesOfEach(values);
+}
+
+void ZeroNonFinite(std::span<float> values) {
+  if (HasVectors()) {
+    return ZeroSpecials(values);
+  }
+  std::ranges::replace_if(
+      values, [](float value) { return !std::isfinite(value); }, 0.0F);
 }
 
 float LargestMagnitude(std::span<const float> values) {

@@ -125,6 +125,16 @@ struct BlockFacts {
 BlockFacts FactsOf(std::span<const float> values);
 BlockFacts FactsOf(std::span<const double> values);
 
+// Finite values lie between them, and so does 0.
+struct Extremes {
+  double lowest = 0;
+  double highest = 0;
+};
+Extremes ExtremesOf(std::span<const float> values);
+Extremes ExtremesOf(std::span<const double> values);
+// Makes what is not finite 0.
+void ZeroNonFinite(std::span<float> values);
+
 // Codes of which code & mask is from lowest to highest, both included.
 struct CodeRange {
   std::uint16_t mask = 0;

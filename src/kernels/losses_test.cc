@@ -1,5 +1,6 @@
 #include "kernels/losses.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -173,6 +174,34 @@ TEST(FactsOf, AddsPowersOfFiniteValues) {
     EXPECT_EQ(facts.largest, 3);
     EXPECT_EQ(facts.powers, (std::array<double, 4>{2, 14, 20, 98}));
   });
+}
+
+TEST(Extremes, AreThoseOfFiniteValues) {
+  ForEachTarget([&](const char* target) {
+    SCOPED_TRACE(target);
+    for (const std::size_t place : {std::size_t{0}, std::size_t{20}, std::size_t{98}}) {
+      std::vector<float> values(99, 1);
+      values[50] = -kInfinity;
+      values[90] = kNan;
+      values[place] = -3e38F;
+      Extremes extremes = ExtremesOf(values);
+      EXPECT_EQ(extremes.lowest, static_cast<double>(-3e38F));
+      EXPECT_EQ(extremes.highest, 1);
+      ZeroNonFinite(values);
+      EXPECT_EQ(values[50], 0);
+      EXPECT_EQ(values[90], 0);
+      EXPECT_EQ(values[place], -3e38F);
+      EXPECT_EQ(std::ranges::count(values, 1.0F), 96);
+      values[place] = kInfinity;
+      extremes = ExtremesOf(values);
+      EXPECT_EQ(extremes.lowest, 0);
+      EXPECT_EQ(extremes.highest, 1);
+      ZeroNonFinite(values);
+      EXPECT_EQ(values[place], 0);
+    }
+    EXPECT_EQ(ExtremesOf(std::span<const float>()).highest, 0);
+  });
+  EXPECT_EQ(ExtremesOf(std::vector<double>{1, -1e300, kNan, -kInfinity}).lowest, -1e300);
 }
 
 TEST(Codes, AreSearched) {
