@@ -43,7 +43,8 @@ constexpr Option kRows[] = {
     {.name = "--threads", .value = "N", .help = "how many work at once; all processors by default"},
     {.name = "--all", .help = "every tensor, and every finding for itself", .count = Count::kFlag},
     {.name = "--csv",
-     .help = "a line for each tensor in each format, comma-separated",
+     .help =
+         "a line for each tensor in each format, comma-separated: of the formats, or of the step",
      .count = Count::kFlag},
     {.name = "--markdown",
      .help = "a summary for a pull request, the verdict first",
@@ -124,7 +125,12 @@ Result<void> CheckTogether(const Arguments& arguments) {
                        .hint = "for example --to fp16 bf16 e4m3:scaled mxfp4"});
   }
   TRY_VOID(RefuseIdle(arguments, "--overflow", arguments.Has("--to"), "--to"));
-  TRY_VOID(RefuseIdle(arguments, "--csv", AsksForValues(arguments), "--to or --against"));
+  if (arguments.Has("--csv") && step && AsksForValues(arguments)) {
+    return WrongUsage({.where = "--csv",
+                       .found = "asked of the formats and of the step at once",
+                       .expected = "expected one of the two: they are different tables",
+                       .hint = "--json and --markdown have both"});
+  }
   const bool has_updates = arguments.Has("--learning-rate") || arguments.Has("--state");
   for (const char* option :
        {"--moments", "--step", "--beta1", "--beta2", "--epsilon", "--weight-decay"}) {
@@ -175,6 +181,7 @@ Result<Thresholds> ThresholdsOf(const Arguments& arguments) {
 
 Result<StepOptions> StepOptionsOf(const Arguments& arguments) {
   StepOptions options;
+  TRY(options.thresholds, ThresholdsOf(arguments));
   TRY(options.learning_rate, RealOf(arguments, "--learning-rate"));
   TRY(options.beta1, RealOf(arguments, "--beta1"));
   TRY(options.beta2, RealOf(arguments, "--beta2"));

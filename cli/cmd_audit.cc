@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "report/audit.h"
+#include "report/step_audit.h"
 #include "tensors/name_pattern.h"
 #include "tensors/piles.h"
 
@@ -135,7 +136,7 @@ void AddReport(const AuditReport& report, const Arguments& arguments, Answer& an
   if (arguments.Has("--json")) {
     answer.json = AuditJson(report);
   } else if (arguments.Has("--csv")) {
-    answer.text = AuditCsv(report);
+    answer.text = report.step ? StepCsv(*report.step) : AuditCsv(report);
   } else if (arguments.Has("--markdown")) {
     answer.text = AuditMarkdown(report);
   } else {

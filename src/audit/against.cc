@@ -301,7 +301,7 @@ void JudgeFactor(const Losses& losses, const Thresholds& thresholds,
   const double factor = 1 + losses.error_products / losses.squared_values;
   const double off = std::abs(factor - 1);
   // Clipped values are smaller for another reason.
-  if (losses.saturated == 0 && losses.squared_values > 0 && Cosine(losses) > kAlike &&
+  if (losses.saturated == 0 && HasSignal(losses) && Cosine(losses) > kAlike &&
       off > threshold.value) {
     findings.push_back(
         {.severity = AuditSeverity::kFault,

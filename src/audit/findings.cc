@@ -253,10 +253,10 @@ void JudgeSpread(const Case& of, Findings& findings) {
         fmt::format("{} are more than {:g} times as large as the median one",
                     CountWords(channels->outliers, channels->channels, "channels"), kOutlierRatio);
     findings.back().remedy = remedy;
-  } else if (of.Tensor().values.kurtosis > kurtosis.value) {
-    findings.push_back(Make(AuditSeverity::kNote, kurtosis, of.Tensor().values.kurtosis));
-    findings.back().what = fmt::format("a few values are far larger than the rest: kurtosis {:.3g}",
-                                       of.Tensor().values.kurtosis);
+  } else if (const double tails = of.Tensor().values.kurtosis.value_or(0); tails > kurtosis.value) {
+    findings.push_back(Make(AuditSeverity::kNote, kurtosis, tails));
+    findings.back().what =
+        fmt::format("a few values are far larger than the rest: kurtosis {:.3g}", tails);
     findings.back().remedy = remedy;
   }
 }

@@ -1,6 +1,8 @@
 #include "audit/format_way.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "formats/codes.h"
 #include "fourpiles/formats.h"
@@ -25,7 +27,7 @@ FormatWay WayOf(const AuditFormat& format, Overflow overflow, double largest) {
   const auto& record = std::get<NumberFormat>(format.format);
   FormatWay way = {.format = record, .overflow = overflow, .limits = LimitsOf(record)};
   if (format.scaled && largest > 0) {
-    way.scale = way.limits.largest / largest;
+    way.scale = std::min(way.limits.largest / largest, std::numeric_limits<double>::max());
     way.limits = {.smallest_normal = way.limits.smallest_normal / way.scale};
   }
   return way;

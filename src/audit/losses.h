@@ -20,7 +20,9 @@ struct ValueFacts {
   double mean = 0;
   // Of the population: √(Σ(x − mean)² ÷ n); infinite where a square is.
   double deviation = 0;
-  double kurtosis = 0;  // Σ(x − mean)⁴ ÷ n ÷ deviation⁴: 3 of a normal distribution; 0: not known
+  // Σ(x − mean)⁴ ÷ n ÷ deviation⁴: 3 of a normal distribution. Nothing where all are alike, or
+  // rounding hides it.
+  std::optional<double> kurtosis = {};
   double sum_of_squares = 0;
 };
 
@@ -60,6 +62,11 @@ struct Losses {
   // no element was compared.
   std::optional<double> relative_error_p99 = {};
 };
+
+// Whether a value other than zero was compared: else there is no ratio to tell of.
+inline bool HasSignal(const Losses& losses) {
+  return losses.squared_values > 0;
+}
 
 // 10 × log10(Σx² ÷ Σ(r − x)²) in dB; infinity where nothing is lost, NaN where
 // all that changed is no longer finite.

@@ -75,7 +75,9 @@ ValueFacts RunningFacts::Facts() const {
     const double variance = std::isfinite(m2) ? std::max(m2, 0.0) / n : INFINITY;
     facts.deviation = std::sqrt(variance);
     const bool is_known = variance > 0 && std::isfinite(variance) && m4 > kClear * m4_error;
-    facts.kurtosis = is_known ? m4 / n / (variance * variance) : 0;
+    if (is_known) {
+      facts.kurtosis = m4 / n / (variance * variance);
+    }
   }
   return facts;
 }

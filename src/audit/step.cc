@@ -93,7 +93,7 @@ Result<StepAudit> AuditStep(const StepFiles& files, const StepOptions& given) {
   if (!gradient_tensors.empty()) {
     TRY(audit.gradients, AuditGradients(gradients, gradient_tensors, work));
   }
-  audit.verdicts = VerdictsOf(audit);
+  audit.verdicts = VerdictsOf(audit, options.thresholds);
   return audit;
 }
 

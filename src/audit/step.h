@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "audit/gradient_losses.h"
+#include "audit/thresholds.h"
 #include "audit/training_state.h"
 #include "audit/update_losses.h"
 #include "fourpiles/formats.h"
@@ -49,6 +50,7 @@ struct StepOptions {
   std::optional<double> weight_decay = {};  // AdamW's
   std::optional<double> step = {};          // nothing: what the state says
   std::optional<MomentPatterns> moments = {};
+  Thresholds thresholds = DefaultThresholds();  // of the verdicts
   std::vector<std::string> filters = {};  // names of weights and gradients, as of InventoryChoice
   int threads = 1;
   std::function<void(const StepProgress&)> progress = {};  // now and then, on one thread

@@ -51,6 +51,6 @@ std::vector<std::int32_t> GradientTensors(const StepFiles& files, const StepOpti
 Result<GradientAudit> AuditGradients(const Checkpoint& checkpoint,
                                      const std::vector<std::int32_t>& tensors, StepWork& work);
 
-std::vector<StepVerdict> VerdictsOf(const StepAudit& audit);
+std::vector<StepVerdict> VerdictsOf(const StepAudit& audit, const Thresholds& thresholds);
 
 }  // namespace fourpiles

@@ -128,6 +128,13 @@ TEST_F(Step, VerdictsFollowTheThresholds) {
   EXPECT_TRUE(audit->verdicts[0].sentence.starts_with("Keep a float32 master copy"));
   EXPECT_EQ(audit->verdicts[1].question, StepQuestion::kLossScaling);
   EXPECT_FALSE(audit->verdicts[1].needed);  // bfloat16 has the range of float32
+
+  Thresholds thresholds = DefaultThresholds();
+  ASSERT_TRUE(SetThreshold(thresholds, "lost-updates=100%", "").has_value());
+  const auto lenient = AuditOf(checkpoint_, {.learning_rate = 1e-4, .thresholds = thresholds});
+  EXPECT_FALSE(lenient->verdicts[0].needed);
+  EXPECT_EQ(lenient->verdicts[0].threshold, 1);
+  EXPECT_EQ(lenient->verdicts[0].value, audit->verdicts[0].value);
 }
 
 // 65520 ÷ 60000 lies between 2^0 and 2^1.
@@ -138,7 +145,7 @@ TEST(StepVerdicts, DoNotAdviseAScaleThatTheLargestGradientHasNoRoomFor) {
   const StepAudit audit = {
       .formats = formats,
       .gradients = GradientAudit{.facts = counts.Facts(), .totals = {counts.LossesIn(0)}}};
-  const std::vector<StepVerdict> verdicts = VerdictsOf(audit);
+  const std::vector<StepVerdict> verdicts = VerdictsOf(audit, DefaultThresholds());
   ASSERT_EQ(verdicts.size(), 1U);
   EXPECT_TRUE(verdicts[0].needed);
   EXPECT_EQ(verdicts[0].sentence,

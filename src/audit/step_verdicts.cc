@@ -7,23 +7,6 @@
 namespace fourpiles {
 namespace {
 
-// Runs of a GPT of 109,000 weights from one checkpoint, 200 steps at each of seven learning rates,
-// with weights of float32, bfloat16 and float16: at 0.45 % of the updates' magnitude lost, 98 % of
-// the improvement of float32 weights was kept, at 1.9 % 95 %, at 12 % 90 %, at 46 % 77 %, at 98 %
-// 5 %. With stochastic rounding 96 % or more was kept at all of them.
-constexpr double kMostLostMass = 0.01;
-constexpr std::string_view kLostMassSource =
-    "200 steps of a small GPT at seven learning rates: 0.45 % lost kept 98 % of the improvement, "
-    "1.9 % kept 95 %, 12 % kept 90 %, 46 % kept 77 %";
-
-// NVIDIA's TransformerEngine logs the share of nonzero values that become zero for its float8
-// tensors; 1 % is where practice begins to look. Runs of the same GPT with 0.1 % of the gradients
-// vanishing in float16 ended where float32 did, without loss scaling.
-constexpr double kMostVanished = 0.01;
-constexpr std::string_view kVanishedSource =
-    "working value of practice, as for underflows in TransformerEngine's statistics; runs of a "
-    "small GPT with 0.1 % ended where float32 did";
-
 std::string Percent(double share) {
   return fmt::format("{:.3g} %", 100 * share);
 }
@@ -71,7 +54,9 @@ std::string ScalingSentence(std::string_view format, const GradientLosses& losse
 
 }  // namespace
 
-std::vector<StepVerdict> VerdictsOf(const StepAudit& audit) {
+std::vector<StepVerdict> VerdictsOf(const StepAudit& audit, const Thresholds& thresholds) {
+  const Threshold& most_lost = Of(thresholds, ThresholdId::kLostUpdates);
+  const Threshold& most_vanished = Of(thresholds, ThresholdId::kVanishedGradients);
   std::vector<StepVerdict> verdicts;
   for (std::size_t i = 0; i < audit.formats.size(); ++i) {
     const auto format = static_cast<std::int32_t>(i);
@@ -79,28 +64,28 @@ std::vector<StepVerdict> VerdictsOf(const StepAudit& audit) {
     if (audit.updates && audit.updates->totals[i].nonzero > 0) {
       const UpdateLosses& losses = audit.updates->totals[i];
       const double lost = LostMassShare(losses);
-      const bool needed = lost > kMostLostMass;
+      const bool needed = lost > most_lost.value;
       verdicts.push_back({.question = StepQuestion::kMasterCopy,
                           .format = format,
                           .needed = needed,
                           .what = "share of the updates' magnitude that rounds away",
                           .value = lost,
-                          .threshold = kMostLostMass,
-                          .source = kLostMassSource,
+                          .threshold = most_lost.value,
+                          .source = most_lost.source,
                           .sentence = MasterSentence(name, losses, needed)});
     }
     if (audit.gradients && audit.gradients->facts.nonzero > 0) {
       const GradientLosses& losses = audit.gradients->totals[i];
       const double vanished = VanishedShare(losses.scales.front(), audit.gradients->facts);
-      const bool needed = vanished > kMostVanished;
+      const bool needed = vanished > most_vanished.value;
       verdicts.push_back(
           {.question = StepQuestion::kLossScaling,
            .format = format,
            .needed = needed,
            .what = "share of the gradients that vanish without loss scaling",
            .value = vanished,
-           .threshold = kMostVanished,
-           .source = kVanishedSource,
+           .threshold = most_vanished.value,
+           .source = most_vanished.source,
            .sentence = ScalingSentence(name, losses, audit.gradients->facts, needed)});
     }
   }

@@ -32,8 +32,10 @@ enum class ThresholdId {
   kKurtosis,
   kSubnormal,
   kNotPossible,
+  kLostUpdates,
+  kVanishedGradients,
 };
-inline constexpr std::size_t kThresholds = 19;
+inline constexpr std::size_t kThresholds = 21;
 
 struct Threshold {
   ThresholdId id = {};

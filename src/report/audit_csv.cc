@@ -17,10 +17,15 @@ std::string OrEmpty(const std::optional<Value>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
+template <class Value>
+std::string CellIf(bool is_known, Value value) {
+  return OrEmpty(is_known ? std::optional(value) : std::nullopt);
+}
+
 std::string ValueCells(const ValueFacts& values) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{}", values.count, values.nan, values.infinite,
                      values.zero, values.smallest, values.largest, RangeInBinades(values),
-                     values.mean, values.deviation, values.kurtosis);
+                     values.mean, values.deviation, OrEmpty(values.kurtosis));
 }
 
 std::string LossCells(const FormatLosses& in_format) {
@@ -28,12 +33,14 @@ std::string LossCells(const FormatLosses& in_format) {
   if (!in_format.not_possible.empty()) {
     return ",,,,,,,,,,,," + CsvCell(in_format.not_possible);
   }
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},", losses.overflow, losses.saturated,
-                     losses.underflow, losses.subnormal, losses.changed, SignalToNoise(losses),
-                     Cosine(losses), MeanRelativeError(losses), OrEmpty(losses.relative_error_p99),
-                     losses.largest_relative_error,
-                     losses.largest_at < 0 ? "" : fmt::format("{}", losses.largest_at),
-                     OrEmpty(in_format.fitting_scale));
+  const bool some = losses.compared > 0;
+  const bool signal = HasSignal(losses);
+  return fmt::format(
+      "{},{},{},{},{},{},{},{},{},{},{},{},", losses.overflow, losses.saturated, losses.underflow,
+      losses.subnormal, losses.changed, CellIf(signal, SignalToNoise(losses)),
+      CellIf(signal, Cosine(losses)), CellIf(some, MeanRelativeError(losses)),
+      OrEmpty(losses.relative_error_p99), CellIf(some, losses.largest_relative_error),
+      CellIf(losses.largest_at >= 0, losses.largest_at), OrEmpty(in_format.fitting_scale));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ Json::Object ValuesJson(const ValueFacts& values) {
           {"binades", RangeInBinades(values)},
           {"mean", values.mean},
           {"deviation", values.deviation},
-          {"kurtosis", values.kurtosis}};
+          {"kurtosis", OrNull(values.kurtosis)}};
 }
 
 Json ChannelsJson(const std::optional<ChannelFacts>& channels) {
@@ -58,7 +58,7 @@ Json ErrorsJson(const Losses& losses) {
 
 Json::Object LossesJson(const FormatLosses& in_format) {
   const Losses& losses = in_format.losses;
-  const bool some = losses.squared_values > 0;
+  const bool some = HasSignal(losses);
   return {{"overflow", losses.overflow},
           {"saturated", losses.saturated},
           {"underflow", losses.underflow},

@@ -26,11 +26,12 @@ std::string VerdictLine(const AuditReport& report) {
   const bool fault =
       !report.findings.empty() && report.findings.front().severity == AuditSeverity::kFault;
   const std::string counts = CountsWords(report.findings);
-  return fmt::format(
-      "**{}: {}**\n\n",
-      fault ? (report.against.empty() ? "Do not convert as it is" : "Do not use the conversion")
-            : "No fault",
-      counts);
+  return fmt::format("**{}: {}**\n\n",
+                     !fault                   ? "No fault"
+                     : !HasValues(report)     ? "Do not train on from here"
+                     : report.against.empty() ? "Do not convert as it is"
+                                              : "Do not use the conversion",
+                     counts);
 }
 
 std::string FindingsList(const AuditReport& report) {
@@ -76,15 +77,16 @@ std::string FormatsTable(const AuditReport& report) {
   return rows.size() == 1 ? "" : MarkdownRows(rows, {2, 3, 4, 5, 6, 7}) + "\n";
 }
 
+std::string SetThresholds(const AuditReport& report) {
+  const std::string set = SetThresholdsWords(report.thresholds);
+  return set.empty() ? "" : fmt::format("\n{}.\n", set);
+}
+
 std::string ValuesMarkdown(const AuditReport& report) {
   const Audit& audit = report.audit;
   std::string text = VerdictLine(report) + FindingsList(report) + FormatsTable(report);
-  text += fmt::format(
-      "{}: {} values in {} tensors; {}.\n", Code(report.path), PrintGrouped(audit.values.count),
-      PrintGrouped(static_cast<std::int64_t>(audit.tensors.size())), HowWords(report));
-  if (const std::string set = SetThresholdsWords(report.thresholds); !set.empty()) {
-    text += fmt::format("\n{}.\n", set);
-  }
+  text += fmt::format("{}: {}; {}.\n", Code(report.path), SizeWords(audit), HowWords(report));
+  text += SetThresholds(report);
   for (const std::string& line : LeftOutWords(report)) {
     text += fmt::format("\n{}.\n", line);
   }
@@ -94,10 +96,13 @@ std::string ValuesMarkdown(const AuditReport& report) {
 }  // namespace
 
 std::string AuditMarkdown(const AuditReport& report) {
-  std::string text = HasValues(report) ? ValuesMarkdown(report) : "";
+  std::string text = HasValues(report)         ? ValuesMarkdown(report)
+                     : report.findings.empty() ? ""
+                                               : VerdictLine(report) + FindingsList(report);
   if (report.step) {
-    text += fmt::format("{}Training step of {}:\n\n{}", text.empty() ? "" : "\n", Code(report.path),
-                        StepMarkdown(*report.step));
+    text += fmt::format("{}Training step of {}:\n\n{}", HasValues(report) ? "\n" : "",
+                        Code(report.path), StepMarkdown(*report.step));
+    text += HasValues(report) ? "" : SetThresholds(report);
   }
   return text;
 }

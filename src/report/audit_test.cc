@@ -164,14 +164,16 @@ StepAudit Step() {
                        .largest_safe = 9,
                        .recommended = 4}};
   step.gradients = gradients;
-  step.verdicts = {{.needed = true, .sentence = "Keep a float32 master copy."}};
+  step.verdicts = {
+      {.needed = true, .sentence = "Keep a float32 master copy."},
+      {.question = StepQuestion::kLossScaling, .needed = true, .sentence = "Use loss scaling."}};
   return step;
 }
 
 TEST(StepReport, SaysWhatFollowsFirst) {
   const std::string text = StepText(Step(), false);
   EXPECT_TRUE(
-      text.starts_with("  Keep a float32 master copy.\n"
+      text.starts_with("  Keep a float32 master copy.\n  Use loss scaling.\n"
                        "given: learning rate 0.001\n"
                        "default: beta1 0.9, beta2 0.999\n\n"))
       << text;
@@ -182,6 +184,12 @@ TEST(StepReport, SaysWhatFollowsFirst) {
         " 2^0       75 %  "}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
   }
+}
+
+TEST(StepReport, AScaleThatIsNotNeededIsNotRecommended) {
+  StepAudit step = Step();
+  step.verdicts[1].needed = false;
+  EXPECT_NE(StepText(step, false).find(" 0  recommended if one is used\n"), std::string::npos);
 }
 
 TEST(StepReport, JsonHasPowersAndShares) {
@@ -196,8 +204,44 @@ TEST(StepReport, JsonHasPowersAndShares) {
   EXPECT_EQ(*json.Find("verdicts")->AsArray()->front().Find("question")->AsString(), "master_copy");
 }
 
+TEST(StepReport, CsvHasUpdatesAndGradientsOfATensorInOneRow) {
+  StepAudit step = Step();
+  TensorGradients gradients = {.facts = step.gradients->facts, .formats = step.gradients->totals};
+  for (const char* name : {"w", "b"}) {
+    gradients.name = name;
+    step.gradients->tensors.push_back(gradients);
+  }
+  const std::string csv = StepCsv(step);
+  EXPECT_TRUE(csv.starts_with("tensor,format,step,weights,")) << csv;
+  EXPECT_NE(csv.find("\nw,bfloat16,5,8,0,0,0,0,8,4,0.5,0.1,0.25,1,3,70,4,0,0,0,0.25,1,1,0.25,0,0,"
+                     "512,16\n"),
+            std::string::npos)
+      << csv;
+  EXPECT_TRUE(csv.ends_with("\nb,bfloat16,,,,,,,,,,,,,,,4,0,0,0,0.25,1,1,0.25,0,0,512,16\n"))
+      << csv;
+  step.gradients.reset();
+  EXPECT_TRUE(StepCsv(step).ends_with(",3,70,,,,,,,,,,,,\n")) << StepCsv(step);
+}
+
 TEST(StepReport, MarkdownMarksWhatIsNeeded) {
   EXPECT_TRUE(StepMarkdown(Step()).starts_with("- **Keep a float32 master copy.**\n"));
+}
+
+TEST(StepReport, MarkdownOfAStepAloneHasItsFindings) {
+  AuditReport report;
+  report.path = "run.pt";
+  report.thresholds = DefaultThresholds();
+  report.step = Step();
+  report.findings = {
+      {.severity = AuditSeverity::kFault, .what = "1 of 4 gradients are NaN already"}};
+  ASSERT_TRUE(SetThreshold(report.thresholds, "lost-updates=5%", "").has_value());
+  const std::string text = AuditMarkdown(report);
+  EXPECT_TRUE(
+      text.starts_with("**Do not train on from here: 1 fault**\n\n"
+                       "- fault, as stored: 1 of 4 gradients are NaN already\n\n"
+                       "Training step of `run.pt`:\n\n"))
+      << text;
+  EXPECT_TRUE(text.ends_with("\nthresholds set: lost-updates 0.05.\n")) << text;
 }
 
 TEST(AuditReport, NoValuesAreNoTrouble) {

@@ -22,16 +22,17 @@ constexpr std::size_t kMostFindings = 12;  // of one kind each; --all has every 
 constexpr std::size_t kWorstTensors = 3;   // of a format
 constexpr std::size_t kNameWidth = 34;
 
+std::string SetThresholdsText(const AuditReport& report) {
+  const std::string set = SetThresholdsWords(report.thresholds);
+  return set.empty() ? "" : set + "\n";
+}
+
 std::string HeadText(const AuditReport& report) {
   const Audit& audit = report.audit;
   const ValueFacts& values = audit.values;
   std::string text =
-      fmt::format("{}: {} of {} tensors\n{}\n", Shown(report.path, 100),
-                  PrintGrouped(values.count) + (values.count == 1 ? " value" : " values"),
-                  PrintGrouped(static_cast<std::int64_t>(audit.tensors.size())), HowWords(report));
-  if (const std::string set = SetThresholdsWords(report.thresholds); !set.empty()) {
-    text += set + "\n";
-  }
+      fmt::format("{}: {}\n{}\n", Shown(report.path, 100), SizeWords(audit), HowWords(report));
+  text += SetThresholdsText(report);
   if (values.count == 0) {
     return text;
   }
@@ -40,8 +41,7 @@ std::string HeadText(const AuditReport& report) {
                       RangeInBinades(values), ShareText(values.zero, values.count),
                       PrintGrouped(values.nan), PrintGrouped(values.infinite));
   text += fmt::format("mean {}, deviation {}, kurtosis {} (3: a normal distribution)\n",
-                      FigureText(values.mean), FigureText(values.deviation),
-                      FigureText(values.kurtosis));
+                      FigureText(values.mean), FigureText(values.deviation), KurtosisText(values));
   return text;
 }
 
@@ -175,7 +175,7 @@ std::string ValueTable(const Audit& audit) {
     const ValueFacts& values = tensor.values;
     rows.push_back({ShortName(tensor.name, kNameWidth), PrintGrouped(values.count),
                     FigureText(values.smallest), FigureText(values.largest),
-                    fmt::format("{}", RangeInBinades(values)), FigureText(values.kurtosis),
+                    fmt::format("{}", RangeInBinades(values)), KurtosisText(values),
                     PrintGrouped(values.nan), PrintGrouped(values.infinite),
                     tensor.channels ? fmt::format("{} of {}", tensor.channels->outliers,
                                                   PrintGrouped(tensor.channels->channels))
@@ -202,10 +202,13 @@ std::string ValuesText(const AuditReport& report, bool all) {
 std::string AuditText(const AuditReport& report, const AuditView& view) {
   std::string text = HasValues(report) ? ValuesText(report, view.all) : "";
   if (report.step) {
-    const bool has_told = HasValues(report) || report.findings.empty();
-    text += fmt::format("{}training step of {}\n{}{}", text.empty() ? "" : "\n",
-                        Shown(report.path, 100), has_told ? "" : FindingsText(report, view.all),
-                        StepText(*report.step, view.all));
+    text +=
+        fmt::format("{}training step of {}\n", text.empty() ? "" : "\n", Shown(report.path, 100));
+    if (!HasValues(report)) {
+      text += SetThresholdsText(report);
+      text += report.findings.empty() ? "" : FindingsText(report, view.all);
+    }
+    text += StepText(*report.step, view.all);
   }
   return text;
 }

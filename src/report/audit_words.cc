@@ -173,7 +173,7 @@ std::string ShareText(std::int64_t part, std::int64_t of) {
 }
 
 std::string SqnrText(const Losses& losses) {
-  if (losses.squared_values == 0) {
+  if (!HasSignal(losses)) {
     return "–";
   }
   const double decibels = SignalToNoise(losses);
@@ -184,7 +184,11 @@ std::string SqnrText(const Losses& losses) {
 }
 
 std::string CosineText(const Losses& losses) {
-  return losses.squared_values == 0 ? "–" : fmt::format("{:.6g}", Cosine(losses));
+  return HasSignal(losses) ? fmt::format("{:.6g}", Cosine(losses)) : "–";
+}
+
+std::string KurtosisText(const ValueFacts& values) {
+  return values.kurtosis ? FigureText(*values.kurtosis) : "–";
 }
 
 std::string FigureText(double value) {

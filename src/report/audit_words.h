@@ -51,6 +51,7 @@ std::string PercentText(double share);
 std::string SqnrText(const Losses& losses);
 std::string CosineText(const Losses& losses);
 std::string FigureText(double value);  // four digits
+std::string KurtosisText(const ValueFacts& values);
 
 std::int64_t FiniteOf(const ValueFacts& values);
 std::int64_t NonzeroOf(const ValueFacts& values);

@@ -157,13 +157,21 @@ bool IsShown(const GradientLosses& losses, const ScaleLosses& scale) {
          scale.exponent == losses.largest_safe.value_or(-1);
 }
 
-std::string ScaleNote(const GradientLosses& losses, int exponent) {
+std::string ScaleNote(const GradientLosses& losses, int exponent, bool is_needed) {
   const bool recommended = losses.recommended == exponent;
   const bool safe = losses.largest_safe == exponent;
-  return recommended && safe ? "recommended, the largest safe one"
-         : recommended       ? "recommended"
+  const std::string advice = is_needed ? "recommended" : "recommended if one is used";
+  return recommended && safe ? advice + ", the largest safe one"
+         : recommended       ? advice
          : safe              ? "the largest safe one"
                              : "";
+}
+
+bool NeedsLossScaling(const StepAudit& step, std::size_t format) {
+  return std::ranges::any_of(step.verdicts, [&](const StepVerdict& verdict) {
+    return verdict.question == StepQuestion::kLossScaling && verdict.needed &&
+           static_cast<std::size_t>(verdict.format) == format;
+  });
 }
 
 bool HoldsAll(const GradientLosses& losses) {
@@ -175,6 +183,7 @@ bool HoldsAll(const GradientLosses& losses) {
 TextRows ScaleRows(const StepAudit& step, std::size_t format) {
   const GradientAudit& gradients = *step.gradients;
   const GradientLosses& losses = gradients.totals[format];
+  const bool is_needed = NeedsLossScaling(step, format);
   TextRows rows = {{fmt::format("{} at loss scale", step.formats[format].name), "vanish",
                     "subnormal", "overflow", ""}};
   for (const ScaleLosses& scale : losses.scales) {
@@ -183,7 +192,7 @@ TextRows ScaleRows(const StepAudit& step, std::size_t format) {
                       PercentText(VanishedShare(scale, gradients.facts)),
                       PercentText(SubnormalShare(scale, gradients.facts)),
                       PercentText(OverflowShare(scale, gradients.facts)),
-                      ScaleNote(losses, scale.exponent)});
+                      ScaleNote(losses, scale.exponent, is_needed)});
     }
   }
   return rows;
