@@ -17,8 +17,8 @@
 namespace fourpiles {
 namespace {
 
-// Why a tensor has no real numbers to audit; empty: it has.
-std::string WhyNot(const FileTensor& tensor) {
+// Why a tensor is not audited; empty: it is.
+std::string WhyNot(const Checkpoint& checkpoint, const FileTensor& tensor) {
   if (tensor.type == nullptr) {
     return "its type " + tensor.dtype + " is not known";
   }
@@ -26,8 +26,12 @@ std::string WhyNot(const FileTensor& tensor) {
   if (name.starts_with("complex")) {
     return "it holds complex numbers";
   }
-  const bool is_float = tensor.type->block_elements > 1 || FindFormat(name).has_value();
-  return is_float ? "" : "it holds " + std::string(name) + ", not real numbers";
+  if (tensor.type->block_elements == 1 && !FindFormat(name)) {
+    return "it holds " + std::string(name) + ", not real numbers";
+  }
+  return RepeatsTooMuch(checkpoint, tensor)
+             ? "it is a view that repeats its elements to more bytes than its file has"
+             : "";
 }
 
 template <std::floating_point Value>
@@ -122,7 +126,7 @@ class Auditor {
       if (MatchesAny(tensor.name, options.filters)) {
         tensors_.push_back(&tensor);
         is_repeated_.push_back(!seen.insert(ViewOf(tensor)).second);
-        progress_.bytes += WhyNot(tensor).empty() ? tensor.bytes : 0;
+        progress_.bytes += WhyNot(checkpoint_, tensor).empty() ? tensor.bytes : 0;
       }
     }
     done_.resize(tensors_.size());
@@ -193,7 +197,7 @@ std::optional<Task> Auditor::NextSpan() {
 
 Result<void> Auditor::Start(std::size_t place, AuditScratch& scratch) {
   next_ = {};
-  done_[place].skipped = WhyNot(*tensors_[place]);
+  done_[place].skipped = WhyNot(checkpoint_, *tensors_[place]);
   if (!done_[place].skipped.empty()) {
     return {};
   }

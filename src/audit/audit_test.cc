@@ -269,6 +269,20 @@ TEST_F(AuditFiles, AreToldWhereNothingIsToCompare) {
   EXPECT_EQ(whole.skipped.at(0).why, "it holds int32, not real numbers");
 }
 
+// A view with strides of 0, as of torch.expand: 4 bytes stand for 4 GB.
+TEST_F(AuditFiles, LeaveOutViewsThatRepeatAFewBytes) {
+  auto checkpoint = OpenCheckpoint(MakeFloats("a.npy", 1, 4));
+  FileTensor& view = checkpoint->tensors.front();
+  view.shape = {32'768, 32'768};
+  view.strides = {0, 0};
+  view.elements = std::int64_t{1} << 30;
+  view.bytes = std::int64_t{4} << 30;
+  const auto audit = AuditCheckpoint(*checkpoint, {.formats = FormatsNamed({"fp16"})});
+  ASSERT_TRUE(audit.has_value());
+  EXPECT_EQ(audit->skipped.at(0).why,
+            "it is a view that repeats its elements to more bytes than its file has");
+}
+
 TEST_F(AuditFiles, ThatShrinkAreAnError) {
   const std::string path = MakeFloats("a.npy", 300, 1024);
   const auto checkpoint = OpenCheckpoint(path);

@@ -130,7 +130,16 @@ void WidenFormat(ConstCodes codes, std::span<double> values) {
   std::ranges::copy(part, values.begin());
 }
 
+std::int64_t MostRepeated(const Checkpoint& checkpoint, const FileTensor& tensor) {
+  return std::max(kMostRepeatedBytes, checkpoint.files[Size(tensor.file)].bytes);
+}
+
 }  // namespace
+
+bool RepeatsTooMuch(const Checkpoint& checkpoint, const FileTensor& tensor) {
+  return !tensor.strides.empty() && tensor.pieces.empty() &&
+         tensor.bytes > MostRepeated(checkpoint, tensor);
+}
 
 Result<TensorValues> TensorValues::Of(const Checkpoint& checkpoint, const FileTensor& tensor) {
   StorageCache cache(checkpoint);
@@ -153,11 +162,11 @@ Result<TensorValues> TensorValues::Of(const Checkpoint& checkpoint, const FileTe
     TRY_VOID(values.TakePieces(checkpoint, tensor, where));
     return values;
   }
-  const std::int64_t most = std::max(kMostRepeatedBytes, checkpoint.files[Size(tensor.file)].bytes);
-  if (!tensor.strides.empty() && tensor.bytes > most) {
+  if (RepeatsTooMuch(checkpoint, tensor)) {
     return BadInput({where,
                      fmt::format("a view that repeats its elements to {} bytes", tensor.bytes),
-                     fmt::format("expected at most {}", most), "save a copy of it instead"});
+                     fmt::format("expected at most {}", MostRepeated(checkpoint, tensor)),
+                     "save a copy of it instead"});
   }
   HeldPlace place = {.file = tensor.file, .offset = tensor.offset, .packed = tensor.packed};
   if (tensor.packed && tensor.storage >= 0) {

@@ -92,6 +92,9 @@ class TensorValues {
 // Whether its elements are real numbers, single or in blocks: no integers, bool, complex.
 bool HoldsRealNumbers(const FileTensor& tensor);
 
+// Of a view that repeats its elements (torch.expand): more bytes, and more than its file has, are
+// not read.
 inline constexpr std::int64_t kMostRepeatedBytes = std::int64_t{256} << 20;
+bool RepeatsTooMuch(const Checkpoint& checkpoint, const FileTensor& tensor);
 
 }  // namespace fourpiles
