@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,7 @@ namespace {
 struct Pair {
   std::size_t first = 0;
   std::size_t second = 0;
+  bool is_repeated = false;  // tied weights: the same views were a pair before
 };
 
 // What the values of a pair say.
@@ -152,6 +154,7 @@ class Comparer {
   void FindPairs() {
     const auto firsts = PlacesOf(first_, options_.filters);
     const auto seconds = PlacesOf(second_, options_.filters);
+    std::set<std::pair<TensorView, TensorView>> seen;
     for (std::size_t i = 0; i < first_.tensors.size(); ++i) {
       const auto own = firsts.find(first_.tensors[i].name);
       if (own == firsts.end() || own->second != i) {
@@ -159,8 +162,11 @@ class Comparer {
       }
       comparison_.real += HoldsRealNumbers(first_.tensors[i]) ? 1 : 0;
       if (const auto other = seconds.find(own->first); other != seconds.end()) {
-        pairs_.push_back({.first = i, .second = other->second});
-        bytes_ += first_.tensors[i].bytes + second_.tensors[other->second].bytes;
+        const FileTensor& tensor = first_.tensors[i];
+        const FileTensor& partner = second_.tensors[other->second];
+        const bool is_new = seen.insert({ViewOf(tensor), ViewOf(partner)}).second;
+        pairs_.push_back({.first = i, .second = other->second, .is_repeated = !is_new});
+        bytes_ += tensor.bytes + partner.bytes;
       } else {
         comparison_.only_first.emplace_back(own->first);
         comparison_.unpaired += HoldsRealNumbers(first_.tensors[i]) ? 1 : 0;
@@ -214,8 +220,10 @@ class Comparer {
     } else {
       TRY_VOID(CompareValues(x, r, room, *outcome.compared, *errors));
     }
-    const std::lock_guard lock(mutex_);
-    errors_[after->name].Add(*errors);
+    if (!pairs_[pair].is_repeated) {
+      const std::lock_guard lock(mutex_);
+      errors_[after->name].Add(*errors);
+    }
     return outcome;
   }
 
@@ -242,7 +250,9 @@ class Comparer {
     RunningFacts facts;
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       if (results_[i].compared) {
-        facts.Add(results_[i].compared->facts);
+        if (!pairs_[i].is_repeated) {
+          facts.Add(results_[i].compared->facts);
+        }
         AddTensor(i);
       } else {
         comparison_.unpaired += HoldsRealNumbers(First(i)) ? 1 : 0;
@@ -266,6 +276,7 @@ class Comparer {
     const std::size_t index = IndexOf(compared.format);
     TensorAudit tensor = {.tensor = static_cast<std::int32_t>(pairs_[pair].first),
                           .name = First(pair).name,
+                          .is_repeated = pairs_[pair].is_repeated,
                           .values = compared.facts.Facts()};
     tensor.formats.resize(audit.formats.size());
     for (FormatLosses& other : tensor.formats) {
@@ -276,7 +287,9 @@ class Comparer {
         audit.totals[index].losses.largest_relative_error) {
       audit.worst_tensors[index] = static_cast<std::int32_t>(audit.tensors.size());
     }
-    Add(compared.losses, audit.totals[index].losses);
+    if (!pairs_[pair].is_repeated) {
+      Add(compared.losses, audit.totals[index].losses);
+    }
     audit.overflow = compared.numbers_stay ? audit.overflow : Overflow::kIeee;
     audit.tensors.push_back(std::move(tensor));
   }

@@ -79,6 +79,25 @@ std::string FirstOf(const Comparison& comparison) {
   return findings.empty() ? "" : findings.front().what;
 }
 
+// By PyTorch both names look at one storage, in either file.
+TEST_F(Against, TiedWeightsAreInTheTotalsOnce) {
+  const Checkpoint first = Open("a", {{"w", "F32", {4}, Floats({1, 2, 1e6F, 4})}});
+  const Checkpoint second = Open("b", {{"w", "F16", {4}, Halves({1, 2, 65504, 4})}});
+  const auto tied = [](Checkpoint checkpoint) {
+    checkpoint.tensors.push_back(checkpoint.tensors.front());
+    checkpoint.tensors.back().name = "head";
+    return checkpoint;
+  };
+  const Checkpoint both = tied(first);
+  const Checkpoint both_halves = tied(second);
+  const Comparison comparison = *AuditAgainst(both, both_halves, {});
+  ASSERT_EQ(comparison.audit.tensors.size(), 2U);
+  EXPECT_TRUE(comparison.audit.tensors[1].is_repeated);
+  EXPECT_EQ(comparison.audit.tensors[1].formats[0].losses.saturated, 1);
+  EXPECT_EQ(comparison.audit.totals[0].losses.saturated, 1);
+  EXPECT_EQ(comparison.audit.values.count, 4);
+}
+
 TEST_F(Against, ClippedValuesAreCounted) {
   const Comparison comparison = Compare({1, 1.5F, -3, 0, 70000}, {1, 1.5, -3, 0, 65504});
   ASSERT_EQ(comparison.audit.formats.size(), 1U);

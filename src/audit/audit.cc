@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <set>
-#include <tuple>
 
 #include "audit/audit_pass.h"
 #include "audit/format_way.h"
@@ -106,13 +105,6 @@ struct Done {
   std::string skipped = {};  // why
 };
 
-// The bytes that a tensor looks at: of tied weights they are the same.
-using View = std::tuple<std::int32_t, std::int64_t, std::int64_t, std::vector<std::int64_t>,
-                        std::vector<std::int64_t>>;
-View ViewOf(const FileTensor& tensor) {
-  return {tensor.file, tensor.storage, tensor.offset, tensor.shape, tensor.strides};
-}
-
 class Auditor {
  public:
   Auditor(const Checkpoint& checkpoint, const AuditOptions& options)
@@ -121,7 +113,7 @@ class Auditor {
         plan_(options.formats, options.overflow),
         cache_(checkpoint),
         errors_(options.formats.size()) {
-    std::set<View> seen;
+    std::set<TensorView> seen;
     for (const FileTensor& tensor : checkpoint.tensors) {
       if (MatchesAny(tensor.name, options.filters)) {
         tensors_.push_back(&tensor);
@@ -232,6 +224,7 @@ Result<void> Auditor::Finish(Job& job, AuditScratch& scratch) {
   outcome.audit.tensor = static_cast<std::int32_t>(&tensor - checkpoint_.tensors.data());
   outcome.audit.name = tensor.name;
   outcome.audit.formats.resize(formats);
+  outcome.audit.is_repeated = is_repeated_[job.place];
   outcome.totals = is_repeated_[job.place] ? nullptr : &errors_;
   for (const auto& pass : job.passes) {
     TRY_VOID(pass->Finish(outcome, scratch));

@@ -36,6 +36,7 @@ struct FormatLosses {
 struct TensorAudit {
   std::int32_t tensor = 0;  // of the checkpoint
   std::string name = {};
+  bool is_repeated = false;  // tied: it has another name before, and is in the totals by that one
   ValueFacts values = {};
   std::optional<ChannelFacts> channels = {};
   std::vector<FormatLosses> formats = {};  // as Audit::formats

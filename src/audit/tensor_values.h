@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "audit/piece_reader.h"
@@ -88,6 +89,13 @@ class TensorValues {
   std::vector<std::int64_t> shape_ = {};            // of one that does not lie in order …
   std::vector<std::int64_t> strides_ = {};          // … in elements
 };
+
+// The bytes that a tensor looks at: of tied weights they are the same.
+using TensorView = std::tuple<std::int32_t, std::int64_t, std::int64_t, std::vector<std::int64_t>,
+                              std::vector<std::int64_t>>;
+inline TensorView ViewOf(const FileTensor& tensor) {
+  return {tensor.file, tensor.storage, tensor.offset, tensor.shape, tensor.strides};
+}
 
 // Whether its elements are real numbers, single or in blocks: no integers, bool, complex.
 bool HoldsRealNumbers(const FileTensor& tensor);

@@ -244,6 +244,16 @@ TEST(StepReport, MarkdownOfAStepAloneHasItsFindings) {
   EXPECT_TRUE(text.ends_with("\nthresholds set: lost-updates 0.05.\n")) << text;
 }
 
+// Tied weights are one tensor: half of its values are 50 %.
+TEST(AuditReport, SharesAreOfValuesThatAreThereOnce) {
+  AuditReport report = Report();
+  const std::string once = AuditText(report, {});
+  report.audit.tensors.push_back(report.audit.tensors.front());
+  report.audit.tensors.back().is_repeated = true;
+  const std::string row = once.substr(once.find("\nfloat8_e4m3fn"));
+  EXPECT_NE(AuditText(report, {}).find(row.substr(0, row.find('\n', 1))), std::string::npos);
+}
+
 TEST(AuditReport, NoValuesAreNoTrouble) {
   AuditReport report;
   report.audit.formats = {*FindAuditFormat("e4m3")};

@@ -212,7 +212,7 @@ std::int64_t TensorsIn(const Audit& audit, std::size_t format) {
 ValueFacts ValuesIn(const Audit& audit, std::size_t format) {
   ValueFacts all;
   for (const TensorAudit& tensor : audit.tensors) {
-    if (InFormat(tensor, format).not_possible.empty()) {
+    if (!tensor.is_repeated && InFormat(tensor, format).not_possible.empty()) {
       all.count += tensor.values.count;
       all.nan += tensor.values.nan;
       all.infinite += tensor.values.infinite;
