@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <concepts>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -31,29 +30,6 @@ std::string WhyNot(const Checkpoint& checkpoint, const FileTensor& tensor) {
   return RepeatsTooMuch(checkpoint, tensor)
              ? "it is a view that repeats its elements to more bytes than its file has"
              : "";
-}
-
-template <std::floating_point Value>
-Result<Extremes> ExtremesOfTensor(const TensorValues& values, int threads) {
-  const auto elements = static_cast<std::size_t>(values.Elements());
-  const std::size_t blocks = (elements + kLossBlock - 1) / kLossBlock;
-  std::vector<Extremes> extremes(blocks);
-  std::vector<Result<void>> read(blocks);
-  ForRanges(elements, kLossBlock, threads, [&](std::size_t begin, std::size_t end) {
-    std::vector<Value> room(std::min(kLossBlock, end - begin));
-    for (std::size_t i = begin; i < end; i += kLossBlock) {
-      const std::span<Value> block = std::span(room).first(std::min(kLossBlock, end - i));
-      read[i / kLossBlock] = values.Read(static_cast<std::int64_t>(i), block);
-      extremes[i / kLossBlock] = ExtremesOf(std::span<const Value>(block));
-    }
-  });
-  Extremes all;
-  for (std::size_t block = 0; block < blocks; ++block) {
-    TRY_VOID(read[block]);
-    all = {std::min(all.lowest, extremes[block].lowest),
-           std::max(all.highest, extremes[block].highest)};
-  }
-  return all;
 }
 
 std::optional<double> FittingScale(const AuditFormat& format, const ValueFacts& values) {
@@ -161,11 +137,8 @@ Result<std::shared_ptr<Job>> Auditor::Open(std::size_t place) {
       std::make_shared<Job>(AuditedTensor{.shape = tensor.shape, .values = std::move(values)});
   job->place = place;
   job->bytes = tensor.bytes;
-  if (NeedExtremes(job->tensor, plan_)) {
-    TRY(job->tensor.extremes, HasDoubles(job->tensor.values)
-                                  ? ExtremesOfTensor<double>(job->tensor.values, options_.threads)
-                                  : ExtremesOfTensor<float>(job->tensor.values, options_.threads));
-  }
+  TRY(job->tensor.whole,
+      LookAtWhole(job->tensor.values, job->tensor.Columns(), plan_, options_.threads));
   job->passes = PassesOf(job->tensor, plan_);
   for (const auto& pass : job->passes) {
     job->spans += pass->Count();

@@ -5,15 +5,6 @@
 #include "base/try.h"
 
 namespace fourpiles {
-namespace {
-
-// Of at most 16 bits: there are few different values.
-bool HasFewCodes(const TensorValues& values) {
-  return values.Format().has_value() && values.CodeBytesOf(1) <= 2;
-}
-
-}  // namespace
-
 std::size_t SampledOf(std::int64_t elements) {
   constexpr std::size_t kSampled = std::size_t{1} << 18;
   constexpr std::size_t kStep = 256;
@@ -32,18 +23,6 @@ std::vector<std::unique_ptr<AuditPass>> PassesOf(const AuditedTensor& tensor, Au
     }
   }
   return passes;
-}
-
-bool NeedExtremes(const AuditedTensor& tensor, const AuditPlan& plan) {
-  const std::int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
-  for (const AuditFormat& format : plan.Formats()) {
-    const auto* const block = std::get_if<BlockFormat>(&format.format);
-    if (block != nullptr ? NeedsExtremes(*block, columns > kLongestRow)
-                         : format.scaled && !HasFewCodes(tensor.values)) {
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace fourpiles

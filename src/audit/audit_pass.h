@@ -18,6 +18,7 @@
 #include "audit/running_totals.h"
 #include "audit/spans.h"
 #include "audit/tensor_values.h"
+#include "audit/whole_tensor.h"
 #include "kernels/code_counts.h"
 
 namespace fourpiles {
@@ -26,7 +27,9 @@ namespace fourpiles {
 struct AuditedTensor {
   std::vector<std::int64_t> shape = {};
   TensorValues values;
-  Extremes extremes = {};  // where a format needs them
+  WholeTensor whole = {};
+
+  std::int64_t Columns() const { return shape.empty() ? 1 : shape.back(); }
 };
 
 // What all passes over a tensor say together.
@@ -75,14 +78,6 @@ std::vector<std::unique_ptr<AuditPass>> PassesOf(const AuditedTensor& tensor, Au
 // How many elements of each kLossBlock make the quantile of the relative errors: 2^18 of a tensor
 // together, spread over all of it.
 std::size_t SampledOf(std::int64_t elements);
-
-// Whether its values are looked at in float64, else in float32.
-inline bool HasDoubles(const TensorValues& values) {
-  return values.Type().name == "float64";
-}
-
-// Whether they need tensor.extremes.
-bool NeedExtremes(const AuditedTensor& tensor, const AuditPlan& plan);
 
 std::unique_ptr<AuditPass> MakeCodePass(const AuditedTensor& tensor, AuditPlan& plan);
 std::unique_ptr<AuditPass> MakeValuePass(const AuditedTensor& tensor, const AuditPlan& plan);

@@ -231,6 +231,26 @@ TEST_F(AuditFiles, DoNotDependOnThreads) {
   }
 }
 
+// In spans of 262,144 elements as bitsandbytes does it, with the whole tensor at once.
+TEST_F(AuditFiles, DoubleQuantisedScalesAreLessTheMeanOfAll) {
+  std::vector<float> values(600'000);
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal(0, 0.02F);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = normal(random) * (i < 200'000 ? 9.0F : 1.0F);
+  }
+  BlockTensor tensor = {.format = *FindBlockFormat("nf4:double"), .shape = {1, 600'000}};
+  std::vector<float> rounded(values.size());
+  const auto statistics = RoundBlocks(values, {}, tensor, rounded);
+  std::string data(values.size() * sizeof(float), '\0');
+  std::memcpy(data.data(), values.data(), data.size());
+  const Audit audit = AuditOf(MakeFile("a.npy", NpyFile("<f4", "600000,", data)),
+                              {.formats = FormatsNamed({"nf4:double"})});
+  EXPECT_NEAR(SignalToNoise(audit.totals[0].losses),
+              10 * std::log10(statistics->sum_of_squares / statistics->sum_of_squared_errors),
+              1e-9);
+}
+
 TEST_F(AuditFiles, TellsTheWorstElementOfCodes) {
   // bfloat16 as a safetensors file; 1e-30 vanishes in float8, and occurs first at element 300,000.
   std::vector<std::uint16_t> codes(1'000'000, 0x3f80);  // 1

@@ -5,21 +5,20 @@
 
 #include "audit/audit_pass.h"
 #include "base/try.h"
+#include "formats/block_layout.h"
 
 namespace fourpiles {
 namespace {
 
-// The last dimension.
-std::int64_t ColumnsOf(const std::vector<std::int64_t>& shape) {
-  return shape.empty() ? 1 : shape.back();
-}
-
-// Blocks of tables run through the whole tensor, others begin anew with each row.
+// Blocks of tables run through the whole tensor, others begin anew with each row. Scales of scales
+// are cut by no span.
 Spans SpansOf(const AuditedTensor& tensor, const BlockFormat& format) {
   const std::int64_t elements = tensor.values.Elements();
+  constexpr auto kScales = static_cast<std::int64_t>(kScalesPerGroup);
+  const std::int64_t block = std::max(1, format.block_elements);
   return format.kind == BlockKind::kCodeBook
-             ? Spans::Flat(elements, kFlatSpan)
-             : Spans::Rows(elements, ColumnsOf(tensor.shape), std::max(1, format.block_elements));
+             ? Spans::Flat(elements, std::max(kFlatSpan, kScales * block))
+             : Spans::Rows(elements, tensor.Columns(), block);
 }
 
 class BlockPass final : public AuditPass {
@@ -87,7 +86,8 @@ Result<void> BlockPass::Run(std::int64_t index, AuditScratch& scratch) {
   if (saturates_) {  // else what is not finite takes the values beside it along
     ZeroNonFinite(values);
   }
-  BlockRounder rounder(format_, tensor_.extremes, NeedsExtremes(format_, spans_.CutsRows()));
+  BlockRounder rounder(format_, {tensor_.whole.extremes, tensor_.whole.scale_offsets[index_]},
+                       NeedsExtremes(format_, spans_.CutsRows()));
   if (const auto done = rounder.Round(span, values, rounded); !done) {
     const std::lock_guard lock(mutex_);
     const ErrorText& text = done.error().text;

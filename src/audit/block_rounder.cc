@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "audit/code_losses.h"
 #include "base/try.h"
@@ -56,13 +57,28 @@ bool HasScales(const BlockFormat& format) {
   return format.kind != BlockKind::kGgml;
 }
 
+// The offset is that of the whole tensor, so that the scales are quantised here, not with the span.
+Result<void> BlockRounder::EncodeDoubleQuantized(std::span<const float> values) {
+  tensor_.format.double_quantized = false;
+  const Result<void> done = EncodeBlocks(values, {}, tensor_);
+  tensor_.format.double_quantized = true;
+  TRY_VOID(done);
+  std::vector<float>& scales = tensor_.scale_scales;
+  scales.resize(tensor_.scales.size() / sizeof(float));
+  std::memcpy(scales.data(), tensor_.scales.data(), tensor_.scales.size());
+  tensor_.scales.resize(scales.size());
+  QuantizeScales(context_.scale_offset, tensor_);
+  return {};
+}
+
 // Elements beside the span that hold the tensor's extremes make a scale of the whole tensor what it
 // would be: rows of their own, or a block of their own behind the last one of a single row.
 Result<void> BlockRounder::Round(const Span& span, std::span<const float> values,
                                  std::span<float> rounded) {
   if (!needs_extremes_) {
     tensor_.shape = {.rows = span.rows, .columns = span.columns};
-    TRY_VOID(EncodeBlocks(values, {}, tensor_));
+    TRY_VOID(tensor_.format.double_quantized ? EncodeDoubleQuantized(values)
+                                             : EncodeBlocks(values, {}, tensor_));
     return DecodeBlocks(tensor_, rounded);
   }
   const std::int64_t block = std::max(2, tensor_.format.block_elements);
@@ -77,8 +93,8 @@ Result<void> BlockRounder::Round(const Span& span, std::span<const float> values
   with_extremes_.assign(static_cast<std::size_t>(tensor_.shape.rows * tensor_.shape.columns), 0);
   std::ranges::copy(values, with_extremes_.begin());
   const auto place = static_cast<std::size_t>(behind);
-  with_extremes_[place] = static_cast<float>(extremes_.lowest);
-  with_extremes_[place + 1] = static_cast<float>(extremes_.highest);
+  with_extremes_[place] = static_cast<float>(context_.extremes.lowest);
+  with_extremes_[place + 1] = static_cast<float>(context_.extremes.highest);
   room_.resize(with_extremes_.size());
   TRY_VOID(EncodeBlocks(with_extremes_, {}, tensor_));
   TRY_VOID(DecodeBlocks(tensor_, room_));

@@ -19,11 +19,16 @@ bool HasOneScale(const BlockFormat& format, bool cuts_rows);
 // with.
 bool NeedsExtremes(const BlockFormat& format, bool cuts_rows);
 
+// Of the tensor that spans are of.
+struct SpanContext {
+  Extremes extremes = {};  // where they are needed
+  float scale_offset = 0;  // of a double-quantised format: the mean of all scales
+};
+
 class BlockRounder {
  public:
-  // `extremes` are the tensor's, where they are needed.
-  BlockRounder(const BlockFormat& format, const Extremes& extremes, bool needs_extremes)
-      : extremes_(extremes), needs_extremes_(needs_extremes) {
+  BlockRounder(const BlockFormat& format, const SpanContext& context, bool needs_extremes)
+      : context_(context), needs_extremes_(needs_extremes) {
     tensor_.format = format;
   }
 
@@ -36,7 +41,9 @@ class BlockRounder {
   ScaleFacts Scales(std::span<const float> values) const;
 
  private:
-  Extremes extremes_;
+  Result<void> EncodeDoubleQuantized(std::span<const float> values);
+
+  SpanContext context_;
   bool needs_extremes_;
   BlockTensor tensor_ = {};
   std::vector<float> with_extremes_ = {};

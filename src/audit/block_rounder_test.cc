@@ -36,9 +36,36 @@ TEST(BlockRounder, RoundsSpansAsTheWholeTensor) {
     std::vector<float> rounded(values.size());
     for (std::int64_t i = 0; i < spans.Count(); ++i) {
       const Span span = spans.At(i);
-      BlockRounder rounder(tensor.format, extremes, NeedsExtremes(tensor.format, false));
+      BlockRounder rounder(tensor.format, {.extremes = extremes},
+                           NeedsExtremes(tensor.format, false));
       const auto first = static_cast<std::size_t>(span.first);
       const auto count = static_cast<std::size_t>(span.Elements());
+      ASSERT_TRUE(rounder
+                      .Round(span, std::span(values).subspan(first, count),
+                             std::span(rounded).subspan(first, count))
+                      .has_value());
+    }
+    EXPECT_EQ(rounded, whole);
+  }
+}
+
+// The scales of spans are quantised less the mean of all of them, whatever that of the span is.
+TEST(BlockRounder, DoubleQuantisedSpansHaveTheOffsetOfTheTensor) {
+  for (const char* name : {"nf4:double", "fp4:block=128,double"}) {
+    SCOPED_TRACE(name);
+    std::vector<float> values = Normal(600'000);
+    std::ranges::for_each(std::span(values).first(200'000), [](float& value) { value *= 9; });
+    BlockTensor tensor = {.format = *FindBlockFormat(name), .shape = {1, 600'000}};
+    std::vector<float> whole(values.size());
+    ASSERT_TRUE(RoundBlocks(values, {}, tensor, whole).has_value());
+
+    const Spans spans = Spans::Flat(600'000, kFlatSpan);
+    std::vector<float> rounded(values.size());
+    for (std::int64_t i = 0; i < spans.Count(); ++i) {
+      const Span span = spans.At(i);
+      const auto first = static_cast<std::size_t>(span.first);
+      const auto count = static_cast<std::size_t>(span.Elements());
+      BlockRounder rounder(tensor.format, {.scale_offset = tensor.scale_offset}, false);
       ASSERT_TRUE(rounder
                       .Round(span, std::span(values).subspan(first, count),
                              std::span(rounded).subspan(first, count))
@@ -53,7 +80,7 @@ TEST(BlockRounder, TellsTheScales) {
   std::vector<float> values(48);
   std::fill_n(values.begin() + 16, 16, 1e-9F);
   std::fill_n(values.begin() + 32, 16, 6.0F);
-  BlockRounder rounder(*FindBlockFormat("nvfp4"), {.lowest = 0, .highest = 6}, true);
+  BlockRounder rounder(*FindBlockFormat("nvfp4"), {.extremes = {.lowest = 0, .highest = 6}}, true);
   std::vector<float> rounded(values.size());
   ASSERT_TRUE(rounder.Round({.rows = 1, .columns = 48}, values, rounded).has_value());
   const ScaleFacts facts = rounder.Scales(values);
@@ -74,7 +101,8 @@ TEST(BlockRounder, AShortBlockOfASingleRowKeepsItsScale) {
     values[17] = 3;
     values[18] = -1.5F;
     values[19] = 0.5F;
-    BlockRounder rounder(*FindBlockFormat(name), {.lowest = -1.5, .highest = 2688}, true);
+    BlockRounder rounder(*FindBlockFormat(name), {.extremes = {.lowest = -1.5, .highest = 2688}},
+                         true);
     std::vector<float> rounded(values.size());
     ASSERT_TRUE(rounder.Round({.rows = 1, .columns = 20}, values, rounded).has_value());
     EXPECT_EQ(rounded, values) << name;

@@ -100,6 +100,15 @@ inline TensorView ViewOf(const FileTensor& tensor) {
 // Whether its elements are real numbers, single or in blocks: no integers, bool, complex.
 bool HoldsRealNumbers(const FileTensor& tensor);
 
+// Whether it is looked at by its codes, of at most 16 bits: there are few different values.
+inline bool HasFewCodes(const TensorValues& values) {
+  return values.Format().has_value() && values.CodeBytesOf(1) <= 2;
+}
+// Whether its values are looked at in float64, else in float32.
+inline bool HasDoubles(const TensorValues& values) {
+  return values.Type().name == "float64";
+}
+
 // Of a view that repeats its elements (torch.expand): more bytes, and more than its file has, are
 // not read.
 inline constexpr std::int64_t kMostRepeatedBytes = std::int64_t{256} << 20;

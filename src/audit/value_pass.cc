@@ -68,7 +68,7 @@ std::optional<FusedFormat> FusedOf(const FormatWay& way) {
 
 // Those that can be fused first.
 std::vector<WayTo> WaysOf(const AuditedTensor& tensor, const AuditPlan& plan) {
-  const double largest = std::max(-tensor.extremes.lowest, tensor.extremes.highest);
+  const double largest = std::max(-tensor.whole.extremes.lowest, tensor.whole.extremes.highest);
   std::vector<WayTo> ways;
   for (std::size_t i = 0; i < plan.Formats().size(); ++i) {
     if (std::holds_alternative<NumberFormat>(plan.Formats()[i].format)) {

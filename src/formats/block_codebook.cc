@@ -45,10 +45,11 @@ float EncodeScales(std::span<const float> scales, float offset, std::span<std::b
   return common;
 }
 
-// From the scales themselves in scale_scales to their codes and what goes with them.
-void QuantizeScales(BlockTensor& tensor) {
+}  // namespace
+
+void QuantizeScales(float offset, BlockTensor& tensor) {
   std::vector<float>& scales = tensor.scale_scales;
-  tensor.scale_offset = MeanScale(scales);
+  tensor.scale_offset = offset;
   std::size_t groups = 0;
   for (std::size_t first = 0; first < scales.size(); first += kScalesPerGroup) {
     const std::size_t count = std::min(kScalesPerGroup, scales.size() - first);
@@ -58,8 +59,6 @@ void QuantizeScales(BlockTensor& tensor) {
   }
   scales.resize(groups);
 }
-
-}  // namespace
 
 float CodeBookScale(std::span<const float> values, Subnormals subnormals) {
   const float largest = LargestMagnitude(values, subnormals);
@@ -148,7 +147,7 @@ void EncodeCodeBook(std::span<const float> values, const Conversion& conversion,
               });
   });
   if (twice) {
-    QuantizeScales(tensor);
+    QuantizeScales(MeanScale(tensor.scale_scales), tensor);
   }
 }
 

@@ -33,6 +33,10 @@ float CodeBookScaleOf(const BlockTensor& tensor, std::size_t index);
 // float32: exact but for what lies below 2^−56 of the largest.
 float MeanScale(std::span<const float> scales);
 
+// From the scales themselves in tensor.scale_scales to their codes and what goes with them, less
+// the offset. The codes are to have their room.
+void QuantizeScales(float offset, BlockTensor& tensor);
+
 // A whole tensor, into codes and scales of the right sizes; see block_codec.h. Of the conversion
 // only what becomes of subnormal inputs counts: entries are the nearest ones.
 void EncodeCodeBook(std::span<const float> values, const Conversion& conversion,
