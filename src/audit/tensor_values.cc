@@ -126,7 +126,11 @@ void WidenFormat(ConstCodes codes, std::span<float> values) {
 void WidenFormat(ConstCodes codes, std::span<double> values) {
   std::array<float, kAtOnce> floats = {};
   const std::span<float> part = std::span(floats).first(values.size());
-  DecodeArray(codes, part);
+  if (codes.format.name == "float32") {
+    std::memcpy(part.data(), codes.bytes.data(), codes.bytes.size());
+  } else {
+    DecodeArray(codes, part);
+  }
   std::ranges::copy(part, values.begin());
 }
 
