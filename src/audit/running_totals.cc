@@ -20,16 +20,16 @@ RunningFacts::RunningFacts(const BlockFacts& block)
                 .zero = block.zero,
                 .smallest = block.smallest,
                 .largest = block.largest,
-                .sum_of_squares = block.powers[1]}) {
+                .sum_of_squares = block.squares}) {
   const auto n = static_cast<double>(block.count - block.nan - block.infinite);
   if (n == 0) {
     return;
   }
   const auto& [x1, x2, x3, x4] = block.powers;
-  const double mean = x1 / n;
+  const double mean = x1 / n;  // less the pivot
   const double square = mean * mean;
   moments_ = {.n = n,
-              .mean = mean,
+              .mean = block.pivot + mean,
               .m2 = x2 - x1 * mean,
               .m3 = x3 - 3 * mean * x2 + 2 * square * x1,
               .m4 = x4 - 4 * mean * x3 + 6 * square * x2 - 3 * square * mean * x1,

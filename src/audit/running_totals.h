@@ -14,9 +14,8 @@
 namespace fourpiles {
 
 // What the values of several parts are together. Moments are merged about their means (Pébay,
-// SAND2008-6212, eqs. 2.1, 3.1). Those of a block come from its power sums, which cancel where the
-// mean is far from zero: 1000 times the deviation, a fourth moment has 3 digits, 10,000 times none,
-// and the kurtosis is not known.
+// SAND2008-6212, eqs. 2.1, 3.1). Those of a block come from its power sums about a pivot near
+// the mean; where rounding hides the fourth, the kurtosis is not known.
 class RunningFacts {
  public:
   RunningFacts() = default;

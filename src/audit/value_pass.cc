@@ -155,7 +155,7 @@ void ValuePass<Value>::TakeLosses(const Block& block, const BlockFacts& facts,
       // Beside large values float32 sums of squares lose errors this small: they are summed in
       // float64.
       for (std::size_t i = 0; i < done; ++i) {
-        if (losses[i].changed > 0 && losses[i].squared_errors < 0x1p-80 * facts.powers[1]) {
+        if (losses[i].changed > 0 && losses[i].squared_errors < 0x1p-80 * facts.squares) {
           RoundValues(block.values, ways_[i].way, block.rounded);
           ErrorHistogram counted_already;
           losses[i] = CountLosses(block.values, std::span<const Value>(block.rounded),

@@ -103,7 +103,7 @@ float FusedScaleOf(const BlockFacts& facts) {
 void FinishFused(const BlockFacts& facts, const FusedTotals& totals, BlockLosses& losses) {
   const double unit = 1 / static_cast<double>(FusedScaleOf(facts));
   losses.compared = facts.count - facts.zero;
-  losses.squared_values = facts.powers[1];
+  losses.squared_values = facts.squares;
   losses.squared_errors = totals.errors * (unit * unit);
   losses.error_products = totals.products * (unit * unit);
   losses.relative_errors = totals.relatives;

@@ -111,13 +111,45 @@ BlockLosses LossesOfCounted(const CountedValues& all, const LossLimits& limits,
   return losses;
 }
 
+// The first four of the finite values less the pivot, summed.
+template <std::floating_point T>
+std::array<double, 4> PowersOf(std::span<const T> values, double pivot) {
+  std::array<PartialSum, 4> sums;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) {
+      const double x = static_cast<double>(values[i]) - pivot;
+      const double square = x * x;
+      sums[0].Add(i, x);
+      sums[1].Add(i, square);
+      sums[2].Add(i, square * x);
+      sums[3].Add(i, square * square);
+    }
+  }
+  return {sums[0].Total(), sums[1].Total(), sums[2].Total(), sums[3].Total()};
+}
+
+// Where the mean is ten times the deviation or more, sums are made anew about it: of norms and some
+// biases.
+template <std::floating_point T>
+BlockFacts AboutTheMean(std::span<const T> values, BlockFacts facts) {
+  constexpr double kFar = 0.99;  // n × mean² ÷ Σx²
+  facts.squares = facts.powers[1];
+  const double sum = facts.powers[0];
+  const double mean = sum / static_cast<double>(facts.count - facts.nan - facts.infinite);
+  if (mean * sum > kFar * facts.squares && std::isfinite(facts.squares)) {
+    facts.pivot = mean;
+    facts.powers = PowersOf(values, mean);
+  }
+  return facts;
+}
+
 template <std::floating_point T>
 BlockFacts FactsOfEach(std::span<const T> values) {
   BlockFacts facts;
   facts.count = static_cast<std::int64_t>(values.size());
-  std::array<PartialSum, 4> powers;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double x = static_cast<double>(values[i]);
+  facts.powers = PowersOf(values, 0);
+  for (const T value : values) {
+    const double x = static_cast<double>(value);
     if (!std::isfinite(x)) {
       ++(std::isnan(x) ? facts.nan : facts.infinite);
       continue;
@@ -128,14 +160,6 @@ BlockFacts FactsOfEach(std::span<const T> values) {
     if (x != 0 && (facts.smallest == 0 || magnitude < facts.smallest)) {
       facts.smallest = magnitude;
     }
-    const double square = x * x;
-    powers[0].Add(i, x);
-    powers[1].Add(i, square);
-    powers[2].Add(i, square * x);
-    powers[3].Add(i, square * square);
-  }
-  for (std::size_t power = 0; power < powers.size(); ++power) {
-    facts.powers[power] = powers[power].Total();
   }
   return facts;
 }
@@ -223,12 +247,12 @@ BlockLosses CountLosses(const CountedValues& values, const LossLimits& limits,
 
 BlockFacts FactsOf(std::span<const float> values) {
   const DefaultFloatEnvironment environment;
-  return HasVectors() ? FloatFacts(values) : FactsOfEach(values);
+  return AboutTheMean(values, HasVectors() ? FloatFacts(values) : FactsOfEach(values));
 }
 
 BlockFacts FactsOf(std::span<const double> values) {
   const DefaultFloatEnvironment environment;
-  return FactsOfEach(values);
+  return AboutTheMean(values, FactsOfEach(values));
 }
 
 Extremes ExtremesOf(std::span<const float> values) {

@@ -112,7 +112,8 @@ struct CountedValues {
 BlockLosses CountLosses(const CountedValues& values, const LossLimits& limits,
                         std::span<double> relatives);
 
-// What values are. The sums are over finite ones.
+// What values are. The sums are over finite ones, about a pivot that is near the mean where that is
+// far from zero: sums about zero would cancel.
 struct BlockFacts {
   std::int64_t count = 0;
   std::int64_t nan = 0;
@@ -120,7 +121,9 @@ struct BlockFacts {
   std::int64_t zero = 0;
   double smallest = 0;                // magnitude other than zero; 0: there is none
   double largest = 0;                 // magnitude
-  std::array<double, 4> powers = {};  // Σx, Σx², Σx³, Σx⁴
+  double squares = 0;                 // Σx²
+  double pivot = 0;                   // p
+  std::array<double, 4> powers = {};  // Σ(x − p), Σ(x − p)², Σ(x − p)³, Σ(x − p)⁴
 };
 BlockFacts FactsOf(std::span<const float> values);
 BlockFacts FactsOf(std::span<const double> values);

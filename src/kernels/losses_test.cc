@@ -90,6 +90,8 @@ TEST(CountLosses, IsTheSameOnEveryTarget) {
         EXPECT_EQ(facts[0].zero, facts[i].zero);
         EXPECT_EQ(facts[0].smallest, facts[i].smallest);
         EXPECT_EQ(facts[0].largest, facts[i].largest);
+        EXPECT_EQ(facts[0].squares, facts[i].squares);
+        EXPECT_EQ(facts[0].pivot, facts[i].pivot);
         EXPECT_EQ(facts[0].powers, facts[i].powers);
       }
     }
@@ -173,6 +175,16 @@ TEST(FactsOf, AddsPowersOfFiniteValues) {
     EXPECT_EQ(facts.smallest, 0x1p-149);
     EXPECT_EQ(facts.largest, 3);
     EXPECT_EQ(facts.powers, (std::array<double, 4>{2, 14, 20, 98}));
+  });
+}
+
+TEST(FactsOf, AddsPowersAboutAMeanThatIsFarFromZero) {
+  ForEachTarget([&](const char* target) {
+    SCOPED_TRACE(target);
+    const BlockFacts facts = FactsOf(std::vector<float>{99, 101, 98, 102, kNan});
+    EXPECT_EQ(facts.squares, 99. * 99 + 101 * 101 + 98 * 98 + 102 * 102);
+    EXPECT_EQ(facts.pivot, 100);
+    EXPECT_EQ(facts.powers, (std::array<double, 4>{0, 10, 0, 34}));
   });
 }
 
