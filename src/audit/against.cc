@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "audit/format_way.h"
+#include "audit/gguf_pairs.h"
 #include "audit/running_totals.h"
 #include "audit/tensor_values.h"
 #include "base/try.h"
@@ -353,7 +354,20 @@ void JudgePairs(const Comparison& comparison, const Thresholds& thresholds,
 
 Result<Comparison> AuditAgainst(const Checkpoint& first, const Checkpoint& second,
                                 const AuditOptions& options) {
-  return Comparer(first, second, options).Compare();
+  const bool is_gguf = IsGguf(first);
+  if (is_gguf == IsGguf(second)) {
+    return Comparer(first, second, options).Compare();
+  }
+  TRY(GgufPairs pairs, is_gguf ? PairGguf(first, second) : PairGguf(second, first));
+  const Checkpoint& of_first = is_gguf ? pairs.gguf : pairs.checkpoint;
+  const Checkpoint& of_second = is_gguf ? pairs.checkpoint : pairs.gguf;
+  TRY(Comparison comparison, Comparer(of_first, of_second, options).Compare());
+  for (SkippedTensor& tensor : pairs.left_out) {
+    if (MatchesAny(tensor.name, options.filters)) {
+      comparison.audit.skipped.push_back(std::move(tensor));
+    }
+  }
+  return comparison;
 }
 
 std::vector<AuditFinding> FindingsOf(const Comparison& comparison, const Thresholds& thresholds) {

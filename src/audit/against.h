@@ -23,8 +23,9 @@ struct Comparison {
   std::vector<std::string> only_second = {};  // … and in the first
 };
 
-// Tensors are paired by name. Of the options, formats and overflow are not used. Errors: a file
-// that cannot be read, or has become shorter (kInput).
+// Tensors are paired by name; those of a GGUF beside another checkpoint as PairGguf says. Of the
+// options, formats and overflow are not used. Errors: a file that cannot be read, or has become
+// shorter (kInput).
 Result<Comparison> AuditAgainst(const Checkpoint& first, const Checkpoint& second,
                                 const AuditOptions& options);
 
