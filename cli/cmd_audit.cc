@@ -192,7 +192,7 @@ Command AuditCommand() {
           "fourpiles audit ./Llama-3.1-8B --to mxfp4,nvfp4,nf4 --filter \"*.mlp.*\" --all\n"
           "fourpiles audit ./model-f16.gguf --to q4_0 q8_0 --threshold sqnr-4-bit=18 --csv\n"
           "fourpiles audit ./model.safetensors --to e4m3:scaled --markdown > summary.md\n"
-          "fourpiles audit ./model.safetensors --against ./converted.safetensors\n"
+          "fourpiles audit ./Llama-3.1-8B --against ./llama-3.1-8b-q8_0.gguf\n"
           "fourpiles audit ./step-800.pt --learning-rate 1e-4\n"
           "fourpiles audit ./model.safetensors --gradients ./gradients.safetensors",
       .options = AuditOptionRows(),

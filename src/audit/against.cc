@@ -201,6 +201,11 @@ class Comparer {
       return Outcome{.skipped = fmt::format("is {} here, {} there", ShapeText(first.shape),
                                             ShapeText(second.shape))};
     }
+    if (first.type == nullptr || second.type == nullptr ||
+        first.type->name.starts_with("complex") || second.type->name.starts_with("complex")) {
+      return Outcome{.skipped = fmt::format("is {} here, {} there: not real numbers", first.dtype,
+                                            second.dtype)};
+    }
     if (RepeatsTooMuch(first_, first) || RepeatsTooMuch(second_, second)) {
       return Outcome{.skipped = "repeats its elements to more bytes than its file has"};
     }

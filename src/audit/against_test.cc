@@ -79,6 +79,15 @@ std::string FirstOf(const Comparison& comparison) {
   return findings.empty() ? "" : findings.front().what;
 }
 
+TEST_F(Against, NumbersThatAreNotRealAreLeftOut) {
+  const Checkpoint first =
+      Open("a", {{"w", "F32", {1}, Floats({1})}, {"c", "C64", {1}, Floats({1, 2})}});
+  const auto comparison = AuditAgainst(first, first, {});
+  ASSERT_TRUE(comparison.has_value()) << ErrorLine(comparison);
+  EXPECT_EQ(comparison->audit.tensors.size(), 1U);
+  EXPECT_EQ(comparison->audit.skipped.at(0).why, "is C64 here, C64 there: not real numbers");
+}
+
 // By PyTorch both names look at one storage, in either file.
 TEST_F(Against, TiedWeightsAreInTheTotalsOnce) {
   const Checkpoint first = Open("a", {{"w", "F32", {4}, Floats({1, 2, 1e6F, 4})}});

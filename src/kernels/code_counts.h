@@ -41,7 +41,7 @@ struct FiniteCodes {
 // Counts the codes. Returns the largest code & mask of finite ones; 0 where there is none.
 std::uint16_t CountCodes(std::span<const std::uint16_t> codes, const FiniteCodes& finite,
                          CodeCounters& counters);
-// After a piece: all codes counted since the last one, best at most 65,536.
+// After a piece: all codes counted since the last one.
 void EndPiece(std::span<const std::uint16_t> piece, CodeCounters& counters);
 // After the pieces of a place: adds to the counts what the counters hold, and makes them 0.
 void TakeCounts(std::uint32_t place, CodeCounters& counters, CodeCounts& counts);

@@ -14,7 +14,11 @@ constexpr std::string_view kHead =
 // Empty where there is none.
 template <class Value>
 std::string OrEmpty(const std::optional<Value>& value) {
-  return value ? fmt::format("{}", *value) : "";
+  if (!value) {
+    return "";
+  }
+  const bool is_number = *value == *value;
+  return is_number ? fmt::format("{}", *value) : "nan";  // without a sign
 }
 
 template <class Value>
