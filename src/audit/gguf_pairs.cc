@@ -158,7 +158,7 @@ class Pairer {
     }
     for (const auto& [name, count] : times) {
       if (const FileTensor* const fused = InCheckpoint(name); count > 1 && fused != nullptr) {
-        LeaveOut(*fused, fmt::format("is one tensor there, {} here", count));
+        LeaveOut(*fused, fmt::format("the GGUF has it in {} tensors", count));
       }
     }
   }

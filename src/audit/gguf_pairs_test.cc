@@ -108,7 +108,7 @@ TEST_F(GgufPairsOf, FusedTensorsAreLeftOut) {
   split.tensors.push_back(*Find(split, "blk.0.attn_v.weight"));  // twice for one of the checkpoint
   EXPECT_EQ(
       WhyLeftOut(PairGguf(split, checkpoint_)->left_out, "model.layers.0.self_attn.v_proj.weight"),
-      "is one tensor there, 2 here");
+      "the GGUF has it in 2 tensors");
 }
 
 TEST_F(GgufPairsOf, NamesThatAreTheSameStay) {
