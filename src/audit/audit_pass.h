@@ -56,6 +56,7 @@ struct AuditScratch {
   std::vector<double> doubles = {};
   std::vector<double> rounded_doubles = {};
   std::vector<ErrorHistogram> errors = {};
+  ErrorHistogram code_errors = {};  // empty between formats
 };
 
 class AuditPass {

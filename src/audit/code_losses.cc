@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "formats/codes.h"
@@ -45,6 +46,11 @@ double QuantileOf(std::span<const double> counts, std::span<const double> errors
     }
   }
   return largest;
+}
+
+bool FloatHolds(const NumberFormat& format) {
+  return LimitsOf(format).largest <= std::numeric_limits<float>::max() &&
+         SmallestPositive(format) >= std::numeric_limits<float>::denorm_min();
 }
 
 RunningFacts::Moments MomentsOf(std::span<const CountedCode> codes, double n, double mean) {
@@ -92,6 +98,14 @@ bool RoundAsFloats(std::span<const double> values, const FormatWay& way,
 
 std::vector<double> ValuesOfCodes(const NumberFormat& format) {
   std::vector<double> values(static_cast<std::size_t>(CodeMask(format)) + 1);
+  if (FloatHolds(format) && CodeMask(format) == 0xffff) {
+    std::vector<std::uint16_t> codes(values.size());
+    std::iota(codes.begin(), codes.end(), std::uint16_t{0});
+    std::vector<float> floats(values.size());
+    DecodeArray({format, std::as_bytes(std::span(codes))}, floats);
+    std::ranges::copy(floats, values.begin());
+    return values;
+  }
   for (std::size_t code = 0; code < values.size(); ++code) {
     values[code] = Decode(code, format);
   }

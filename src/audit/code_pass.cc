@@ -191,10 +191,11 @@ Result<void> CodePass::FinishFormat(const LookedAt& looked_at, std::size_t numbe
       WayOf(plan_.Formats()[number], plan_.OverflowPolicy(), outcome.facts.Facts().largest);
   const std::vector<double> rounded = RoundedValues(looked_at.values, way);
   std::vector<double> relatives(rounded.size());
-  ErrorHistogram errors;
   Losses& losses = outcome.audit.formats[number].losses;
-  losses = LossesOf({looked_at.values, rounded, looked_at.counts}, way.limits, relatives, errors);
-  outcome.AddErrors(number, errors);
+  losses = LossesOf({looked_at.values, rounded, looked_at.counts}, way.limits, relatives,
+                    scratch.code_errors);
+  outcome.AddErrors(number, scratch.code_errors);
+  scratch.code_errors.Clear();
   if (losses.largest_relative_error > 0) {
     TRY(losses.largest_at,
         WorstPlace(looked_at, relatives, losses.largest_relative_error, scratch));

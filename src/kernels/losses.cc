@@ -191,9 +191,15 @@ std::int32_t FloatBitsAtLeast(double limit) {
 }
 
 void ErrorHistogram::Add(const ErrorHistogram& other, std::uint64_t times) {
-  for (std::size_t i = 0; i < counts_.size(); ++i) {
+  for (std::size_t i = 0; i < other.used_; ++i) {
     counts_[i] += times * other.counts_[i];
   }
+  used_ = std::max(used_, other.used_);
+}
+
+void ErrorHistogram::Clear() {
+  std::fill_n(counts_.begin(), used_, 0);
+  used_ = 0;
 }
 
 std::int64_t ErrorHistogram::Total() const {

@@ -3,6 +3,7 @@
 // What values lose where they become others: counts, sums of errors, how the relative errors lie.
 // All of it is exact or summed in a fixed order, so that every instruction set gives the same bits.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -70,13 +71,20 @@ class ErrorHistogram {
     return BucketOf(std::bit_cast<std::uint32_t>(static_cast<float>(error)));
   }
 
-  std::uint64_t* Counts() { return counts_.data(); }
+  // To count in.
+  std::uint64_t* Counts() {
+    used_ = kBuckets;
+    return counts_.data();
+  }
   // Those of the other, each so many times.
   void Add(const ErrorHistogram& other, std::uint64_t times = 1);
   // So many errors of that size.
   void Add(double error, std::int64_t count) {
-    counts_[static_cast<std::size_t>(BucketOf(error))] += static_cast<std::uint64_t>(count);
+    const auto bucket = static_cast<std::size_t>(BucketOf(error));
+    counts_[bucket] += static_cast<std::uint64_t>(count);
+    used_ = std::max(used_, bucket + 1);
   }
+  void Clear();
   std::int64_t Total() const;
   // What the share `quantile` of the errors does not exceed: the upper edge of a bucket, so at most
   // 1/128 too large. 0 without errors.
@@ -91,6 +99,7 @@ class ErrorHistogram {
 
  private:
   std::array<std::uint64_t, kBuckets> counts_ = {};
+  std::size_t used_ = 0;  // behind them all are 0
 };
 
 // At most kLossBlock elements. Relative errors of those compared among the first `sampled` are
